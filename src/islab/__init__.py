@@ -1,0 +1,1 @@
+"""Neural networks that learn their own structure, say how sure they are and can be read."""

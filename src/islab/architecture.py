@@ -1,0 +1,197 @@
+"""The shape of an input-skip network and where each weight lies in memory.
+
+All weights of a network live in one flat vector. First come the covariate weights of every layer
+as the rows of one matrix, ``C`` (units, covariates), so that a single matrix product serves all
+layers; then the hidden weights of each layer after the first, ``H_l`` (width, previous width).
+A *block* is a run of that vector with a prior of its own: the covariate or the hidden weights of
+one layer. Units (hidden and output) are numbered layer after layer; biases are one vector of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Source = Literal["covariate", "hidden"]
+ArrayT = TypeVar("ArrayT")
+ACTIVATIONS = ("relu", "leaky_relu", "sigmoid", "tanh", "identity")
+LEAKY_SLOPE = 0.01
+
+
+@dataclass(frozen=True)
+class Block:
+    """A contiguous run of weights that share a prior."""
+
+    layer: int
+    source: Source
+    start: int
+    n_targets: int
+    n_sources: int
+
+    @property
+    def size(self) -> int:
+        return self.n_targets * self.n_sources
+
+    @property
+    def weights(self) -> slice:
+        """Where the block lies in a flat vector of weights."""
+        return slice(self.start, self.start + self.size)
+
+    def view(self, flat: ArrayT) -> ArrayT:
+        """The block of ``flat`` (..., weights) as (..., targets, sources)."""
+        part = flat[..., self.weights]  # type: ignore[index]
+        return part.reshape((*part.shape[:-1], self.n_targets, self.n_sources))
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Widths and wiring of a network with ``v`` covariates and ``m`` outputs.
+
+    Parameters
+    ----------
+    n_covariates : int
+    hidden : tuple of int
+        Width of each hidden layer; empty for the linear model. A width of 0 is a layer that
+        lost all its units: later layers still see the covariates.
+    n_outputs : int
+    input_skip : bool
+        Whether the covariates enter every layer or only the first.
+    activation : str
+        One of relu, leaky_relu, sigmoid, tanh, identity; the output layer is linear.
+
+    Examples
+    --------
+    >>> Architecture(n_covariates=4, hidden=(20, 20, 20, 20), n_outputs=1).n_weights
+    1544
+    """
+
+    n_covariates: int
+    hidden: tuple[int, ...]
+    n_outputs: int
+    input_skip: bool = True
+    activation: str = "leaky_relu"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"Got activation={self.activation!r}, expected one of {', '.join(ACTIVATIONS)}."
+            )
+        if self.n_covariates < 0 or self.n_outputs < 1 or any(h < 0 for h in self.hidden):
+            raise ValueError(
+                f"Got n_covariates={self.n_covariates}, hidden={self.hidden}, "
+                f"n_outputs={self.n_outputs}, expected non-negative sizes and at least one output."
+            )
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.hidden) + 1
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of each layer, the outputs last."""
+        return (*self.hidden, self.n_outputs)
+
+    @property
+    def n_units(self) -> int:
+        return sum(self.widths)
+
+    @cached_property
+    def units(self) -> tuple[slice, ...]:
+        """The unit numbers of each layer."""
+        ends = np.cumsum((0, *self.widths)).tolist()
+        return tuple(slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False))
+
+    @property
+    def n_covariate_rows(self) -> int:
+        """Rows of ``C``: all units with the skip, the first layer's without."""
+        return self.n_units if self.input_skip else self.widths[0]
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Covariate blocks by layer, then hidden blocks by layer, in memory order."""
+        layers_with_covariates = self.n_layers if self.input_skip else 1
+        blocks, start = [], 0
+        for layer in range(layers_with_covariates):
+            blocks.append(Block(layer, "covariate", start, self.widths[layer], self.n_covariates))
+            start += blocks[-1].size
+        for layer in range(1, self.n_layers):
+            blocks.append(Block(layer, "hidden", start, self.widths[layer], self.widths[layer - 1]))
+            start += blocks[-1].size
+        return tuple(blocks)
+
+    @property
+    def n_weights(self) -> int:
+        return sum(block.size for block in self.blocks)
+
+    def block(self, layer: int, source: Source) -> Block | None:
+        """The block of a layer, or None where the layer has no such inputs."""
+        matches = (b for b in self.blocks if b.layer == layer and b.source == source)
+        return next(matches, None)
+
+    def hidden_block(self, layer: int) -> Block:
+        """The hidden weights of a layer after the first."""
+        return self.blocks[layer - 1 + (self.n_layers if self.input_skip else 1)]
+
+    def n_inputs(self, layer: int) -> int:
+        """Inputs of a layer: previous hidden units and, if they enter there, covariates."""
+        return sum(block.n_sources for block in self.blocks if block.layer == layer)
+
+    def covariate_matrix(self, flat: ArrayT) -> ArrayT:
+        """``C`` (..., units, covariates) as a view of ``flat`` (..., weights)."""
+        part = flat[..., : self.n_covariate_rows * self.n_covariates]  # type: ignore[index]
+        return part.reshape((*part.shape[:-1], self.n_covariate_rows, self.n_covariates))
+
+    def by_block(self, values: NDArray) -> NDArray:
+        """One value per block, repeated for each of the block's weights."""
+        return np.repeat(np.asarray(values), [block.size for block in self.blocks])
+
+    def weight_index(self, layer: int) -> NDArray[np.intp]:
+        """Flat positions of a layer's weights as (targets, [hidden, covariates])."""
+        numbers = np.arange(self.n_weights)
+        parts = [self.block(layer, source) for source in ("hidden", "covariate")]
+        return np.concatenate([part.view(numbers) for part in parts if part], axis=1)
+
+    @cached_property
+    def input_index(self) -> NDArray[np.intp]:
+        """For each weight the number of its input, inputs counted layer after layer.
+
+        Within a layer the hidden inputs come first, then the covariates.
+        """
+        starts = np.cumsum([0, *(self.n_inputs(layer) for layer in range(self.n_layers))])
+        index = np.empty(self.n_weights, dtype=np.intp)
+        for layer in range(self.n_layers):
+            index[self.weight_index(layer)] = starts[layer] + np.arange(self.n_inputs(layer))
+        return index
+
+    def keep_units(self, masks: list[NDArray[np.bool_]]) -> Kept:
+        """The architecture with only the masked hidden units, and what that keeps.
+
+        Parameters
+        ----------
+        masks : list of bool array
+            For each hidden layer, which units stay.
+        """
+        kept = [np.flatnonzero(mask) for mask in masks]
+        kept.append(np.arange(self.n_outputs))
+        weights = []
+        numbers = np.arange(self.n_weights)
+        for block in self.blocks:
+            part = block.view(numbers)[kept[block.layer]]
+            weights.append(part[:, kept[block.layer - 1]] if block.source == "hidden" else part)
+        units = [start.start + index for start, index in zip(self.units, kept, strict=True)]
+        smaller = replace(self, hidden=tuple(len(index) for index in kept[:-1]))
+        return Kept(smaller, np.concatenate([w.ravel() for w in weights]), np.concatenate(units))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What stays of a network: its new architecture, and flat positions in the old one."""
+
+    architecture: Architecture
+    weights: NDArray[np.intp]
+    units: NDArray[np.intp]

@@ -1,0 +1,248 @@
+"""What the outputs of a network mean: Bernoulli, categorical, Gaussian and Poisson.
+
+A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target ``y`` of the same
+shape (one-hot for the categorical). ``noise`` is the variance of each Gaussian output, 1 for the
+others. ``nll`` takes numpy arrays or torch tensors; the predictive functions are numpy only and
+take draws of the predictor, (draws, rows, outputs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike, NDArray
+
+from islab.equations import sigmoid, softplus
+
+Array = Any
+Float = NDArray[np.float64]
+
+LARGEST_LOG_RATE = 20.0
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Variance (entropy in nats for the categorical) of a prediction, split by its origin.
+
+    Attributes
+    ----------
+    aleatoric : (rows, outputs)
+        What remains when the weights are known.
+    epistemic : (rows, outputs)
+        What comes from not knowing the weights.
+    """
+
+    aleatoric: Float
+    epistemic: Float
+
+    @property
+    def total(self) -> Float:
+        return self.aleatoric + self.epistemic
+
+
+class Likelihood:
+    """Canonical-link exponential family; subclasses fill in the formulas."""
+
+    name: ClassVar[str]
+    learns_noise: ClassVar[bool] = False
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        """Negative log likelihood of each row, (rows,)."""
+        raise NotImplementedError
+
+    def mean(self, eta: Array) -> Array:
+        """Inverse link: expectation of y given the predictor."""
+        raise NotImplementedError
+
+    def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
+        """Derivative of :meth:`nll` by ``eta``, (rows, outputs)."""
+        return (self.mean(eta) - y) / noise
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        """Variance of y given the predictor."""
+        raise NotImplementedError
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        """One target for each predictor."""
+        raise NotImplementedError
+
+    def predictive_mean(self, draws: Float) -> Float:
+        """Expectation of y averaged over draws, (rows, outputs)."""
+        return self.mean(draws).mean(axis=0)
+
+    def log_score(self, y: Float, draws: Float, noise: Float) -> Float:
+        """Negative log of the predictive density averaged over draws, (rows,)."""
+        log_density = -self.nll(y, draws, noise)
+        largest = log_density.max(axis=0)
+        return -(largest + np.log(np.exp(log_density - largest).mean(axis=0)))
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        """Quantiles of the predictive distribution, (levels, rows, outputs)."""
+        raise NotImplementedError
+
+    def uncertainty(self, draws: Float, noise: Float) -> Uncertainty:
+        """Law of total variance over the draws."""
+        return Uncertainty(
+            aleatoric=self.variance(draws, noise).mean(axis=0),
+            epistemic=self.mean(draws).var(axis=0),
+        )
+
+
+class Bernoulli(Likelihood):
+    """Independent yes-or-no outputs with a logit link."""
+
+    name = "bernoulli"
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        return xp.sum(softplus(eta) - y * eta, axis=-1)
+
+    def mean(self, eta: Array) -> Array:
+        return sigmoid(eta)
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        probability = sigmoid(eta)
+        return probability * (1 - probability)
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        return (rng.random(eta.shape) < sigmoid(eta)).astype(float)
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        level = np.reshape(levels, (-1, 1, 1))
+        return (level > 1 - self.predictive_mean(draws)).astype(float)
+
+
+class Categorical(Likelihood):
+    """One of several classes, ``y`` one-hot, with a softmax link."""
+
+    name = "categorical"
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        largest = xp.max(eta, axis=-1, keepdims=True)
+        shifted = eta - largest
+        return xp.log(xp.sum(xp.exp(shifted), axis=-1)) - xp.sum(y * shifted, axis=-1)
+
+    def mean(self, eta: Array) -> Array:
+        xp = array_namespace(eta)
+        grown = xp.exp(eta - xp.max(eta, axis=-1, keepdims=True))
+        return grown / xp.sum(grown, axis=-1, keepdims=True)
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        probability = self.mean(eta)
+        return probability * (1 - probability)
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        chosen = (eta + rng.gumbel(size=eta.shape)).argmax(axis=-1)
+        return np.eye(eta.shape[-1])[chosen]
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        raise ValueError(
+            "Classes have no order, so they have no quantiles; use the class probabilities."
+        )
+
+
+class Gaussian(Likelihood):
+    """Real outputs with a noise variance each, learned in training."""
+
+    name = "gaussian"
+    learns_noise = True
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        error = y - eta
+        return 0.5 * xp.sum(xp.log(2 * np.pi * noise) + error * error / noise, axis=-1)
+
+    def mean(self, eta: Array) -> Array:
+        return eta
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        return noise + 0 * eta
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        return _mixture_quantiles(draws, np.sqrt(noise), np.asarray(levels, dtype=float).ravel())
+
+
+class Poisson(Likelihood):
+    """Counts with a log link.
+
+    Above a log rate of 20 the rate goes on as a straight line, so that one wild draw cannot
+    overflow the training.
+    """
+
+    name = "poisson"
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        return xp.sum(self.mean(eta) - y * eta + _log_factorial(y), axis=-1)
+
+    def mean(self, eta: Array) -> Array:
+        xp = array_namespace(eta)
+        capped = xp.clip(eta, max=LARGEST_LOG_RATE)
+        return xp.exp(capped) * (1 + eta - capped)
+
+    def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        return xp.exp(xp.clip(eta, max=LARGEST_LOG_RATE)) - y
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        return self.mean(eta)
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        return rng.poisson(self.mean(eta)).astype(float)
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        from scipy.special import pdtr
+
+        rate = self.mean(draws)
+        levels = np.reshape(levels, (-1, 1, 1))
+        low = np.full((len(levels), *rate.shape[1:]), -1.0)
+        high = np.broadcast_to(10 + rate.max(axis=0) + 20 * np.sqrt(rate.max(axis=0)), low.shape)
+        high = np.ceil(high)
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            below = pdtr(np.maximum(middle, 0)[:, None], rate[None]).mean(axis=1) < levels
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return high
+
+
+LIKELIHOODS = {cls.name: cls() for cls in (Bernoulli, Categorical, Gaussian, Poisson)}
+
+
+def get_likelihood(name: str) -> Likelihood:
+    """The likelihood of that name."""
+    if name not in LIKELIHOODS:
+        raise ValueError(f"Got likelihood={name!r}, expected one of {', '.join(LIKELIHOODS)}.")
+    return LIKELIHOODS[name]
+
+
+def _log_factorial(y: Array) -> Array:
+    xp = array_namespace(y)
+    if "torch" in xp.__name__:
+        import torch
+
+        return torch.lgamma(y + 1)
+    from scipy.special import gammaln
+
+    return gammaln(y + 1)
+
+
+def _mixture_quantiles(centres: Float, sd: Float, levels: Float) -> Float:
+    """Quantiles of an equal mixture of normals over the first axis, by bisection."""
+    from scipy.special import ndtr, ndtri
+
+    levels = np.clip(levels, 1e-12, 1 - 1e-12)
+    reach = ndtri(levels)[:, None, None] * sd
+    low, high = centres.min(axis=0) + reach, centres.max(axis=0) + reach
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = np.stack([ndtr((m - centres) / sd).mean(axis=0) for m in middle])
+        below = below < levels[:, None, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2
