@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -104,7 +105,7 @@ class Architecture:
     def units(self) -> tuple[slice, ...]:
         """The unit numbers of each layer."""
         ends = np.cumsum((0, *self.widths)).tolist()
-        return tuple(slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False))
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
     @property
     def n_covariate_rows(self) -> int:

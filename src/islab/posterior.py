@@ -14,7 +14,7 @@ from islab.equations import inverse_softplus, moments, sigmoid, softplus
 from islab.network import forward
 
 if TYPE_CHECKING:
-    from islab.sparse import SparseNetwork
+    from islab.sparse import SparseNetwork, Units
 
 Float = NDArray[np.floating]
 Bounds = tuple[float, float]
@@ -202,25 +202,23 @@ class Posterior:
 
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the full model, (draws, rows, outputs)."""
-        sizes = _portions(n_draws, self.architecture.n_weights + len(x) * self._widest())
+        cost = self.architecture.n_weights + len(x) * self.architecture.n_units
+        sizes = portions(n_draws, cost)
         draws = (self.draw(size, rng) for size in sizes)
         parts = [forward(self.architecture, weights, biases, x) for weights, biases in draws]
         return np.concatenate(parts)
 
-    def median(self, threshold: float = 0.5) -> SparseNetwork:
+    def median(self, threshold: float = 0.5, units: Units | None = None) -> SparseNetwork:
         """The small network of weights with ``alpha > threshold`` on active paths."""
         from islab.sparse import SparseNetwork
 
-        return SparseNetwork.from_posterior(self, threshold)
+        return SparseNetwork.from_posterior(self, threshold, units)
 
     def copy(self, **changes: object) -> Posterior:
         """A posterior that shares nothing with this one."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         copied = {name: None if a is None else np.array(a) for name, a in arrays.items()}
         return replace(self, **{**copied, **changes})  # type: ignore[arg-type]
-
-    def _widest(self) -> int:
-        return self.architecture.n_units
 
 
 _ARRAYS = (
@@ -262,7 +260,7 @@ def _draw_means(
     return rng.uniform(*means, size=size)
 
 
-def _portions(total: int, cost: int) -> Iterator[int]:
+def portions(total: int, cost: int) -> Iterator[int]:
     """Splits a number of draws so that each portion fits in memory."""
     size = max(1, min(total, WEIGHTS_AT_ONCE // max(cost, 1)))
     while total > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,54 @@ from numpy.typing import NDArray
 from islab.architecture import Architecture
 from islab.network import activate, activation_slope, forward
 from islab.paths import active_weights, fed_units, heard_units
-from islab.posterior import Posterior, _portions
+from islab.posterior import Posterior, portions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Float = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Units:
+    """The user's names and units, and how the network's own standardised ones follow from them.
+
+    Attributes
+    ----------
+    x_center, x_scale : (covariates,)
+        The network reads ``(x - x_center) / x_scale``.
+    y_center, y_scale : (outputs,)
+        The linear predictor in the user's units is ``y_center + y_scale * eta``.
+    names : tuple of str
+        Covariates.
+    outputs : tuple of str
+        Outputs; for the categorical likelihood, the classes.
+    variables : tuple of str
+        For each covariate the variable it belongs to: one-hot columns share theirs.
+    """
+
+    x_center: Float
+    x_scale: Float
+    y_center: Float
+    y_scale: Float
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    @classmethod
+    def plain(cls, n_covariates: int, n_outputs: int) -> Units:
+        """Data as they are: ``x0``, ``x1``, ... and ``y0``, ``y1``, ..."""
+        names = tuple(f"x{column}" for column in range(n_covariates))
+        return cls(
+            x_center=np.zeros(n_covariates),
+            x_scale=np.ones(n_covariates),
+            y_center=np.zeros(n_outputs),
+            y_scale=np.ones(n_outputs),
+            names=names,
+            outputs=tuple(f"y{output}" for output in range(n_outputs)),
+            variables=names,
+        )
 
 
 @dataclass(frozen=True)
@@ -32,7 +72,7 @@ class SparseNetwork:
     covariates : (used covariates,) int
         Columns of the data that the compact network reads.
     unit_labels : (units,) int
-        Number that each unit had in its layer before training shrank it away.
+        Number of each unit in its layer of the posterior.
     edges : (edges,) int
         Flat positions of the used weights in the compact network.
     mu, sigma, alpha : (edges,)
@@ -40,12 +80,11 @@ class SparseNetwork:
         Constants of units that no covariate feeds are folded in.
     likelihood : str
     noise : (outputs,)
-    n_covariates : int
-        Columns of the data.
+        Noise variance of Gaussian outputs, in standardised units.
     n_weights_initial : int
         Weights of the network before training.
-    names : tuple of str
-        Names of all covariates.
+    units : Units
+        Names, and the scales of the data: every method takes rows in the user's units.
     multipliers : (bank, edges), optional
         Draws of the flow's ``z`` for each edge.
     """
@@ -61,14 +100,13 @@ class SparseNetwork:
     bias_sigma: Float
     likelihood: str
     noise: Float
-    n_covariates: int
     n_weights_initial: int
-    names: tuple[str, ...]
+    units: Units
     multipliers: Float | None = None
 
     @classmethod
     def from_posterior(
-        cls, posterior: Posterior, threshold: float = 0.5, names: Sequence[str] | None = None
+        cls, posterior: Posterior, threshold: float = 0.5, units: Units | None = None
     ) -> SparseNetwork:
         """Keeps weights with ``alpha > threshold`` on active paths."""
         full = posterior.architecture
@@ -101,9 +139,8 @@ class SparseNetwork:
             bias_sigma=bias_sigma[remaining.units],
             likelihood=posterior.likelihood,
             noise=np.asarray(posterior.noise, dtype=float),
-            n_covariates=full.n_covariates,
             n_weights_initial=posterior.n_weights_initial,
-            names=tuple(names) if names is not None else default_names(full.n_covariates),
+            units=units or Units.plain(full.n_covariates, full.n_outputs),
             multipliers=multipliers,
         )
 
@@ -125,7 +162,10 @@ class SparseNetwork:
 
     def predictor(self, x: Float) -> Float:
         """Linear predictor at the posterior mean of the weights, (rows, outputs)."""
-        return forward(self.architecture, self.mean_weights(), self.bias_mu, self._columns(x))
+        columns = self.standardise(x)
+        return self._in_units(
+            forward(self.architecture, self.mean_weights(), self.bias_mu, columns)
+        )
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Coherent draws of the compact weights and biases."""
@@ -138,12 +178,27 @@ class SparseNetwork:
 
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
-        columns = self._columns(x)
+        columns = self.standardise(x)
         sizes = _portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
         parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
-        return np.concatenate(parts)
+        return self._in_units(np.concatenate(parts))
+
+    def noise_in_units(self) -> Float:
+        """Noise variance of Gaussian outputs in the user's units, 1 for other likelihoods."""
+        return self.noise * self.units.y_scale**2
+
+    def standardise(self, x: Float) -> Float:
+        """The used columns of the data, as the compact network reads them."""
+        used = self.covariates
+        columns = np.asarray(x, dtype=float)[:, used]
+        return (columns - self.units.x_center[used]) / self.units.x_scale[used]
 
     # -- reading ------------------------------------------------------------------------
+
+    @property
+    def n_covariates(self) -> int:
+        """Columns of the data."""
+        return len(self.units.names)
 
     @property
     def n_used_weights(self) -> int:
@@ -235,7 +290,7 @@ class SparseNetwork:
         units = self.unit_names()
         is_covariate = self.from_covariate()
         names = [
-            self.names[s] if covariate else units[s]
+            self.units.names[s] if covariate else units[s]
             for s, covariate in zip(sources, is_covariate, strict=True)
         ]
         return pd.DataFrame(
@@ -250,13 +305,13 @@ class SparseNetwork:
         )
 
     def unit_names(self) -> list[str]:
-        """Names of the compact network's units: ``h1.3`` in the first layer, ``output 0``."""
-        names = []
-        for layer, units in enumerate(self.architecture.units):
-            last = layer == self.architecture.n_layers - 1
-            prefix = "output " if last else f"h{layer + 1}."
-            names += [f"{prefix}{label}" for label in self.unit_labels[units]]
-        return names
+        """Names of the compact network's units: ``h1.3`` in the first layer; outputs last."""
+        hidden = [
+            f"h{layer + 1}.{label}"
+            for layer, units in enumerate(self.architecture.units[:-1])
+            for label in self.unit_labels[units]
+        ]
+        return [*hidden, *self.units.outputs]
 
     def __repr__(self) -> str:
         return (
@@ -265,18 +320,13 @@ class SparseNetwork:
             f"depth {self.average_depth:.2f} (max {self.max_depth}))"
         )
 
-    def _columns(self, x: Float) -> Float:
-        return np.asarray(x, dtype=float)[:, self.covariates]
+    def _in_units(self, eta: Float) -> Float:
+        return self.units.y_center + self.units.y_scale * eta
 
     def _scatter(self, values: Float) -> Float:
         flat = np.zeros((*values.shape[:-1], self.architecture.n_weights))
         flat[..., self.edges] = values
         return flat
-
-
-def default_names(n_covariates: int) -> tuple[str, ...]:
-    """``x0``, ``x1`` and so on, as scikit-learn calls them."""
-    return tuple(f"x{column}" for column in range(n_covariates))
 
 
 def _used_covariates(architecture: Architecture, active: NDArray[np.bool_]) -> Index:
