@@ -179,7 +179,7 @@ class SparseNetwork:
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
         columns = self.standardise(x)
-        sizes = _portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
+        sizes = portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
         parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
         return self._in_units(np.concatenate(parts))
 
