@@ -69,6 +69,10 @@ class Likelihood:
         """One target for each predictor."""
         raise NotImplementedError
 
+    def initial_bias(self, y: Float) -> Float:
+        """Predictor of the constant model that fits best, (outputs,), for a start."""
+        raise NotImplementedError
+
     def predictive_mean(self, draws: Float) -> Float:
         """Expectation of y averaged over draws, (rows, outputs)."""
         return self.mean(draws).mean(axis=0)
@@ -107,6 +111,10 @@ class Bernoulli(Likelihood):
         probability = sigmoid(eta)
         return probability * (1 - probability)
 
+    def initial_bias(self, y: Float) -> Float:
+        share = (y.sum(axis=0) + 0.5) / (len(y) + 1)
+        return np.log(share) - np.log1p(-share)
+
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
         return (rng.random(eta.shape) < sigmoid(eta)).astype(float)
 
@@ -135,6 +143,10 @@ class Categorical(Likelihood):
         probability = self.mean(eta)
         return probability * (1 - probability)
 
+    def initial_bias(self, y: Float) -> Float:
+        log_share = np.log((y.sum(axis=0) + 0.5) / (len(y) + 0.5 * y.shape[1]))
+        return log_share - log_share.mean()
+
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
         chosen = (eta + rng.gumbel(size=eta.shape)).argmax(axis=-1)
         return np.eye(eta.shape[-1])[chosen]
@@ -161,6 +173,9 @@ class Gaussian(Likelihood):
 
     def variance(self, eta: Array, noise: Array) -> Array:
         return noise + 0 * eta
+
+    def initial_bias(self, y: Float) -> Float:
+        return y.mean(axis=0)
 
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
@@ -193,6 +208,9 @@ class Poisson(Likelihood):
 
     def variance(self, eta: Array, noise: Array) -> Array:
         return self.mean(eta)
+
+    def initial_bias(self, y: Float) -> Float:
+        return np.log(y.mean(axis=0) + 1 / (2 * len(y)))
 
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
         return rng.poisson(self.mean(eta)).astype(float)

@@ -1,0 +1,86 @@
+"""Which engine learns a model; heavy imports happen here and only when needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from islab.architecture import Architecture
+from islab.engines.base import Engine, Problem
+from islab.posterior import Posterior
+
+if TYPE_CHECKING:
+    from islab.training import Stage
+
+ENGINES = ("auto", "native", "torch")
+POSTERIORS = ("lrt", "flow")
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """What computes, and which family of posteriors it learns.
+
+    Parameters
+    ----------
+    name : {"auto", "native", "torch"}
+        ``auto`` is native for LRT posteriors on a CPU where it is compiled, else torch.
+    posterior : {"lrt", "flow"}
+        Independent weights, or weights tied by a multiplicative normalizing flow.
+    device : str
+        cpu, cuda or mps; only torch leaves the CPU.
+    options : dict
+        Further arguments of the engine.
+    """
+
+    name: str = "auto"
+    posterior: str = "lrt"
+    device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("engine", self.name, ENGINES),
+            ("posterior", self.posterior, POSTERIORS),
+        ):
+            if value not in known:
+                raise ValueError(f"Got {name}={value!r}, expected one of {', '.join(known)}.")
+        if self.name == "native" and (self.posterior != "lrt" or self.device != "cpu"):
+            raise ValueError(
+                f"Got engine='native' with posterior={self.posterior!r} on {self.device!r}; it "
+                "learns LRT posteriors on the CPU only: use engine='torch'."
+            )
+
+    def resolve(self, architecture: Architecture, stage: Stage) -> type[Engine]:
+        """The engine class."""
+        if self.posterior == "flow":
+            from islab.engines.flow_engine import FlowEngine
+
+            return FlowEngine
+        if self.name != "torch" and self.device == "cpu":
+            try:
+                from islab.engines.native import NativeEngine
+
+                return NativeEngine
+            except ImportError:
+                if self.name == "native":
+                    raise
+        return _torch_engine()
+
+    def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> Engine:
+        """An engine that holds the starting posterior and the data."""
+        engine: Any = self.resolve(start.architecture, stage)
+        options = dict(self.options)
+        if engine.parallel == "processes":
+            options["device"] = self.device
+        return engine(start, problem, seed=seed, noise_rate=stage.noise_rate, **options)
+
+
+def _torch_engine() -> type[Engine]:
+    try:
+        from islab.engines.torch_engine import TorchEngine
+    except ImportError as error:
+        raise ImportError(
+            "No engine to train with: the compiled module is missing and torch is not installed; "
+            "install a wheel of islab-bnn, a C++ compiler, or `pip install islab-bnn[torch]`."
+        ) from error
+    return TorchEngine

@@ -1,0 +1,49 @@
+"""What happened during training, as a table and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("step", "elbo", "nll", "kl", "density", "used_weights", "hidden_units", "noise", "rate")
+
+
+@dataclass
+class History:
+    """Records of a training run.
+
+    ``elbo``, ``nll`` and ``kl`` are sums over all training rows, estimated from the batches
+    since the last record; ``noise`` is the mean variance of Gaussian outputs.
+    """
+
+    records: list[tuple[float, ...]] = field(default_factory=list)
+
+    def add(self, **values: float) -> None:
+        self.records.append(tuple(float(values[name]) for name in COLUMNS))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """One column of all records."""
+        return np.array([record[COLUMNS.index(name)] for record in self.records])
+
+    def to_array(self) -> NDArray[np.float64]:
+        return np.array(self.records, dtype=float).reshape(-1, len(COLUMNS))
+
+    @classmethod
+    def from_array(cls, array: NDArray[np.float64]) -> History:
+        return cls([tuple(row) for row in array.tolist()])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each record."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.to_array(), columns=list(COLUMNS))
+        return frame.astype({"step": int, "used_weights": int, "hidden_units": int})

@@ -1,0 +1,368 @@
+"""From data to a posterior without tuning: a linear model first, then networks started from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from islab.architecture import Architecture
+from islab.engines import EngineChoice, Problem
+from islab.engines.base import LARGEST_LAMBDA
+from islab.history import History
+from islab.likelihoods import get_likelihood
+from islab.paths import active_weights
+from islab.posterior import Initial, Posterior
+from islab.priors import EmpiricalBayes, Prior
+from islab.progress import ProgressBar
+from islab.training import Stage, Trained, train
+
+PLENTY_OF_ROWS = 16_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides how a model is learned, apart from the data and the seed.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers; empty for a linear model.
+    network : Stage
+        Trains the network (or the linear model, if there is no hidden layer).
+    initial : Initial
+        Where the network starts.
+    linear : Stage, optional
+        Trains a linear model first. The network's output layer starts from it, and it is the
+        answer if no network has a higher ELBO.
+    linear_initial : Initial
+        Where the linear model starts.
+    n_restarts : int
+        Networks to train; the one with the highest ELBO wins.
+    refine : Stage, optional
+        Trains the used weights of the winner once more, with the structure fixed.
+    """
+
+    hidden: tuple[int, ...]
+    network: Stage
+    initial: Initial = field(default_factory=Initial)
+    linear: Stage | None = None
+    linear_initial: Initial = field(default_factory=Initial)
+    n_restarts: int = 1
+    refine: Stage | None = None
+    activation: str = "leaky_relu"
+    input_skip: bool = True
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of all stages and restarts."""
+        one = self.network.n_steps * (self.n_restarts if self.hidden else 1)
+        extra = sum(stage.n_steps for stage in (self.linear, self.refine) if stage)
+        return one + extra
+
+
+def default_recipe(
+    n_rows: int, n_classes: int = 0, *, hidden: tuple[int, ...] = (20, 20, 20, 20)
+) -> Recipe:
+    """The recipe for data of this size, the same constants for everything.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_classes : int
+        Classes of a categorical target, 0 for other targets.
+    """
+    effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
+    batch = min(n_rows, max(64, min(512, n_rows // 4)))
+    linear = Stage(
+        n_steps=round(2000 * effort),
+        batch_size=batch,
+        rate=0.1,
+        lambda_rate=0.05,
+        kl_ramp=0.5 if n_classes > 2 else 0.0,
+        psi=0.5,
+        shrink=None,
+    )
+    start = Initial(covariate_inclusion=(2.0, 2.0), means="he", output_scale=(0.1, 0.3))
+    if not hidden:
+        return Recipe(hidden=(), network=linear, initial=start)
+    return Recipe(
+        hidden=hidden,
+        network=Stage(n_steps=round(6000 * effort), batch_size=batch),
+        initial=start,
+        linear=linear,
+        linear_initial=start,
+        n_restarts=3,
+    )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a recipe made of the data.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The winner.
+    elbo : float
+    prior : Prior
+        The winner's prior at the end.
+    history : History
+        Of the winner.
+    elbos : dict
+        Of all candidates: ``linear``, ``network 0`` and so on.
+    interrupted : bool
+        Whether training ended early at the user's wish.
+    """
+
+    posterior: Posterior
+    elbo: float
+    prior: Prior
+    history: History
+    elbos: dict[str, float]
+    interrupted: bool = False
+
+
+def fit(
+    problem: Problem,
+    likelihood: str,
+    recipe: Recipe,
+    *,
+    seed: int,
+    engine: EngineChoice | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    checkpoint: str | Path | None = None,
+) -> Fit:
+    """Learns a posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data on the scale the network shall see.
+    likelihood : str
+        bernoulli, categorical, gaussian or poisson.
+    seed : int
+        Same seed, same result.
+    engine : EngineChoice, optional
+        What computes; by default the fastest that can.
+    n_jobs : int, optional
+        Restarts to train at the same time.
+    verbose : bool
+        Show a progress bar.
+    checkpoint : path, optional
+        Folder for checkpoints; a later call with the same arguments goes on from there.
+    """
+    engine = engine or EngineChoice()
+    folder = None if checkpoint is None else Path(checkpoint)
+    session = _Session(problem, likelihood, recipe, engine, folder)
+    seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
+    with ProgressBar(recipe.n_steps, enabled=verbose) as bar:
+        linear = session.linear(seeds[0], bar.report) if recipe.linear else None
+        if linear is not None and linear.interrupted:
+            return _choose({"linear": linear})
+        n_runs = recipe.n_restarts if recipe.hidden else 1
+        runs = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
+        candidates = {f"network {number}": run for number, run in enumerate(runs)}
+        if linear is not None:
+            candidates["linear"] = linear
+        best = _choose(candidates)
+        if recipe.refine and not best.interrupted:
+            refined = session.refine(best, seeds[-1], bar.report)
+            best = replace(best, posterior=refined.posterior, history=refined.history)
+    return best
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The parts that all stages of a fit share."""
+
+    problem: Problem
+    likelihood: str
+    recipe: Recipe
+    engine: EngineChoice
+    folder: Path | None
+
+    def linear(self, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.linear is not None
+        start = self._start((), self.recipe.linear_initial, seed)
+        return self._train(start, self.recipe.linear, seed, report, "linear")
+
+    def networks(
+        self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
+    ) -> list[Trained]:
+        style = self.engine.resolve(self.recipe_architecture(), self.recipe.network).parallel
+        shared = n_jobs in (None, 1) or style == "threads"
+        report = bar.report if shared else None
+        jobs = (
+            delayed(self.network)(linear, number, seed, report) for number, seed in enumerate(seeds)
+        )
+        runs = []
+        for run in Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs):
+            runs.append(run)
+            if run.interrupted:
+                break
+        return runs
+
+    def network(
+        self, linear: Trained | None, number: int, seed: int, report: Callable | None
+    ) -> Trained:
+        recipe = self.recipe
+        start = self._start(recipe.hidden, recipe.initial, seed)
+        stage = recipe.network
+        prior = Prior.same(start.architecture, tau=stage.tau, psi=stage.psi, df=stage.df)
+        if linear is not None:
+            prior = _continue_from(linear, start, prior)
+        return self._train(start, stage, seed, report, f"network-{number}", prior)
+
+    def refine(self, best: Fit, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.refine is not None
+        stage = replace(
+            self.recipe.refine, lambda_rate=0.0, empirical_bayes=None, shrink=None, kl_ramp=0.0
+        )
+        start = fixed_structure(best.posterior)
+        prior = best.prior
+        return self._train(start, stage, seed, report, "refine", prior)
+
+    def recipe_architecture(self) -> Architecture:
+        return self._architecture(self.recipe.hidden)
+
+    def _architecture(self, hidden: tuple[int, ...]) -> Architecture:
+        return Architecture(
+            n_covariates=self.problem.x.shape[1],
+            hidden=hidden,
+            n_outputs=self.problem.y.shape[1],
+            input_skip=self.recipe.input_skip,
+            activation=self.recipe.activation,
+        )
+
+    def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
+        rng = np.random.default_rng(seed)
+        start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
+        bias = get_likelihood(self.likelihood).initial_bias(self.problem.y)
+        start.bias_mu[start.architecture.units[-1]] = bias
+        return start
+
+    def _train(
+        self,
+        start: Posterior,
+        stage: Stage,
+        seed: int,
+        report: Callable | None,
+        name: str,
+        prior: Prior | None = None,
+    ) -> Trained:
+        engine = self.engine.create(start, self.problem, stage, seed)
+        return train(
+            engine,
+            stage,
+            n_rows=self.problem.n_rows,
+            seed=seed,
+            prior=prior,
+            report=report,
+            checkpoint=None if self.folder is None else self.folder / f"{name}.npz",
+        )
+
+
+def fixed_structure(posterior: Posterior) -> Posterior:
+    """The posterior with its used weights certainly in and all others certainly out."""
+    net = posterior.architecture
+    used = active_weights(net, np.asarray(posterior.alpha > 0.5))
+    return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
+
+
+def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
+    """Puts the linear model into the output layer of a network, with the prior of its weights."""
+    net = start.architecture
+    block = net.block(net.n_layers - 1, "covariate")
+    found = linear.posterior
+    output = net.units[-1]
+    start.bias_mu[output], start.bias_rho[output] = found.bias_mu, found.bias_rho
+    start.noise = found.noise.copy()
+    if block is None:
+        return prior
+    start.mu[block.weights], start.rho[block.weights] = found.mu, found.rho
+    start.lam[block.weights] = np.maximum(found.lam, 2.0)
+    tau = prior.tau.copy()
+    tau[net.blocks.index(block)] = linear.prior.tau[0]
+    return replace(prior, tau=tau)
+
+
+def _choose(candidates: dict[str, Trained]) -> Fit:
+    """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway."""
+    finite = {name: run for name, run in candidates.items() if np.isfinite(run.elbo)}
+    name = max(finite, key=lambda name: finite[name].elbo)
+    if "linear" in finite and not _uses_hidden(finite[name].posterior):
+        name = "linear"
+    winner = finite[name]
+    interrupted = any(run.interrupted for run in candidates.values())
+    if interrupted:
+        warnings.warn(
+            "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=3
+        )
+    return Fit(
+        posterior=winner.posterior,
+        elbo=winner.elbo,
+        prior=winner.prior,
+        history=winner.history,
+        elbos={name: run.elbo for name, run in candidates.items()},
+        interrupted=interrupted,
+    )
+
+
+def _uses_hidden(posterior: Posterior) -> bool:
+    net = posterior.architecture
+    used: NDArray[np.bool_] = active_weights(net, np.asarray(posterior.alpha > 0.5))
+    return any(used[block.weights].any() for block in net.blocks if block.source == "hidden")
+
+
+def paper_recipe(
+    *,
+    hidden: tuple[int, ...],
+    n_steps: int,
+    batch_size: int,
+    rate: float,
+    tau: float,
+    psi: float,
+    covariate_inclusion: tuple[float, float],
+    hidden_inclusion: tuple[float, float] = (0.0, 0.0),
+    **stage: object,
+) -> Recipe:
+    """The paper's way: one stage, fixed priors, uniform means, rate halved at 50, 70 and 90 %."""
+    from islab.schedules import Schedule
+
+    settings: dict = {
+        "lambda_rate": rate,
+        "schedule": Schedule("step", milestones=(0.5, 0.7, 0.9), drop=0.5),
+        "kl_ramp": 0.0,
+        "empirical_bayes": None,
+        "scale_mu_step": False,
+        **stage,
+    }
+    network = Stage(n_steps=n_steps, batch_size=batch_size, rate=rate, tau=tau, psi=psi, **settings)
+    initial = Initial(
+        covariate_inclusion=covariate_inclusion,
+        hidden_inclusion=hidden_inclusion,
+        means=(-1.2, 1.2),
+        output_scale=(1.0, 1.0),
+        sigma=float(np.log1p(np.exp(-9.0))),
+    )
+    return Recipe(
+        hidden=hidden, network=network, initial=initial, activation="sigmoid", n_restarts=1
+    )
+
+
+__all__ = [
+    "EmpiricalBayes",
+    "Fit",
+    "Recipe",
+    "default_recipe",
+    "fit",
+    "fixed_structure",
+    "paper_recipe",
+]
