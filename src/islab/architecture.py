@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Source = Literal["covariate", "hidden"]
 ArrayT = TypeVar("ArrayT")
@@ -147,7 +147,7 @@ class Architecture:
         part = flat[..., : self.n_covariate_rows * self.n_covariates]  # type: ignore[index]
         return part.reshape((*part.shape[:-1], self.n_covariate_rows, self.n_covariates))
 
-    def by_block(self, values: NDArray) -> NDArray:
+    def by_block(self, values: ArrayLike) -> NDArray:
         """One value per block, repeated for each of the block's weights."""
         return np.repeat(np.asarray(values), [block.size for block in self.blocks])
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from islab.equations import sigmoid, softplus
 
 Array = Any
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 LARGEST_LOG_RATE = 20.0
 
@@ -119,8 +119,8 @@ class Bernoulli(Likelihood):
         return (rng.random(eta.shape) < sigmoid(eta)).astype(float)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        level = np.reshape(levels, (-1, 1, 1))
-        return (level > 1 - self.predictive_mean(draws)).astype(float)
+        level = np.asarray(levels, dtype=float).reshape(-1, 1, 1)
+        return np.asarray(level > 1 - self.predictive_mean(draws)).astype(float)
 
 
 class Categorical(Likelihood):
@@ -219,7 +219,7 @@ class Poisson(Likelihood):
         from scipy.special import pdtr
 
         rate = self.mean(draws)
-        levels = np.reshape(levels, (-1, 1, 1))
+        levels = np.asarray(levels, dtype=float).reshape(-1, 1, 1)
         low = np.full((len(levels), *rate.shape[1:]), -1.0)
         high = np.broadcast_to(10 + rate.max(axis=0) + 20 * np.sqrt(rate.max(axis=0)), low.shape)
         high = np.ceil(high)

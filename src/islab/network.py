@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from islab.architecture import LEAKY_SLOPE, Architecture
 from islab.equations import sigmoid
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 PIECEWISE_LINEAR = ("relu", "leaky_relu", "identity")
 

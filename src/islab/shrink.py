@@ -13,7 +13,7 @@ from islab.equations import moments, sigmoid, softplus
 from islab.network import activate
 from islab.paths import fed_units, heard_units
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 QUADRATURE_NODES = 9

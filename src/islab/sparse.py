@@ -16,7 +16,7 @@ from islab.posterior import Posterior, portions
 if TYPE_CHECKING:
     import pandas as pd
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 

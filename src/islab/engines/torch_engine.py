@@ -6,6 +6,8 @@ whatever the depth, and the covariates of all layers share one matrix product.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +31,8 @@ from islab.equations import gaussian_kl, kl_from_lambda, moments
 from islab.likelihoods import get_likelihood
 from islab.posterior import Posterior
 from islab.priors import Prior
+
+Flat = tuple[Tensor, Tensor]  # something for every weight and for every bias
 
 ROWS_AT_ONCE = 8192
 
@@ -84,7 +88,7 @@ class TorchEngine:
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.n_weights_initial = posterior.n_weights_initial
         self.noise = self._tensor(posterior.noise)
-        self._allocate(posterior.architecture, _flat(posterior))
+        self._allocate(posterior.architecture, self._start(posterior, seed))
 
     # -- protocol -----------------------------------------------------------------------
 
@@ -116,8 +120,8 @@ class TorchEngine:
         return float(total) / ends[-1]
 
     def parameters(self) -> Parameters:
-        parts = [part.detach().cpu().numpy() for part in self._parts(self.theta.detach())]
-        return Parameters(*parts, noise=self.noise.cpu().numpy())
+        parts = (*self._parts(self.theta.detach())[:5], self.noise)
+        return Parameters(*(part.cpu().numpy() for part in parts))
 
     def posterior(self) -> Posterior:
         now = self.parameters()
@@ -135,14 +139,14 @@ class TorchEngine:
 
     def kl(self) -> float:
         with torch.no_grad():
-            return float(self._weights()[2])
+            return float(self._weights(self.generator)[2])
 
     def expected_nll(self, passes: int, seed: int) -> float:
         generator = torch.Generator(self.device).manual_seed(seed)
         total = 0.0
         with torch.no_grad():
             for _ in range(passes):
-                mean, variance, _ = self._weights()
+                mean, variance, _ = self._weights(generator)
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
                     eps = self._normal(len(rows), generator)
                     eta = self._forward(self.x[rows], mean, variance, eps)
@@ -154,12 +158,12 @@ class TorchEngine:
         with torch.no_grad():
             self._parts(self.theta)[3].add_(self._tensor(bias_shift))
         w, u = self.architecture.n_weights, self.architecture.n_units
-        starts = (0, w, 2 * w, 3 * w, 3 * w + u)
-        index = [kept.weights] * 3 + [kept.units] * 2
+        starts = (0, w, 2 * w, 3 * w, 3 * w + u, 3 * w + 2 * u)
+        index = [kept.weights] * 3 + [kept.units] * 2 + [np.arange(self._n_extra)]
         flat = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
         where = torch.as_tensor(flat, device=self.device)
         vectors = [vector.detach()[where] for vector in (self.theta, self.first, self.second)]
-        self._allocate(kept.architecture, *vectors, n_steps=self.n_steps)
+        self._allocate(kept.architecture, vectors[0], vectors[1:], self.n_steps)
 
     def state(self) -> State:
         arrays = {
@@ -175,9 +179,10 @@ class TorchEngine:
         return state
 
     def restore(self, state: State) -> None:
-        architecture = _with_hidden(self.architecture, state["hidden"])
-        vectors = [state[name] for name in ("theta", "first", "second")]
-        self._allocate(architecture, *vectors, n_steps=int(state["n_steps"]))
+        hidden = tuple(state["hidden"].tolist())
+        architecture = replace(self.architecture, hidden=hidden)
+        moments = [state["first"], state["second"]]
+        self._allocate(architecture, state["theta"], moments, int(state["n_steps"]))
         self.noise = self._tensor(state["noise"])
         self.generator.set_state(torch.from_numpy(state["generator"].copy()))
 
@@ -186,7 +191,7 @@ class TorchEngine:
     def _step(
         self, rows: Tensor, eps: Tensor | None, rate: float, lambda_rate: float, kl_weight: float
     ) -> Tensor:
-        mean, variance, kl = self._weights()
+        mean, variance, kl = self._weights(self.generator)
         if eps is None:
             eps = self._normal(len(rows), self.generator)
         eta = self._forward(self.x[rows], mean, variance, eps)
@@ -198,9 +203,14 @@ class TorchEngine:
             self._follow_noise(rows, eta.detach())
         return nll.detach()
 
-    def _weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and variance of weights and biases, each one vector, and their divergence."""
-        mu, rho, lam, bias_mu, bias_rho = self._parts(self.theta)
+    def _weights(self, generator: torch.Generator) -> tuple[Flat, Flat, Tensor]:
+        """Mean and variance of all weights and biases, and their divergence."""
+        mu, rho, lam, bias_mu, bias_rho, _ = self._parts(self.theta)
+        return self._spike_and_slab(mu, rho, lam, bias_mu, bias_rho)
+
+    def _spike_and_slab(
+        self, mu: Tensor, rho: Tensor, lam: Tensor, bias_mu: Tensor, bias_rho: Tensor
+    ) -> tuple[Flat, Flat, Tensor]:
         alpha, sigma = torch.sigmoid(lam), F.softplus(rho)
         bias_sigma = F.softplus(bias_rho)
         mean, variance = moments(mu, sigma, alpha)
@@ -216,9 +226,9 @@ class TorchEngine:
             df=self.prior.df,
         ).sum()
         kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.prior.bias_tau).sum()
-        return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl  # type: ignore
+        return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
 
-    def _forward(self, x: Tensor, mean: tuple, variance: tuple, eps: Tensor) -> Tensor:
+    def _forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
         """The linear predictor of a batch, with fresh noise on every pre-activation."""
         net = self.architecture
         m, v = self._covariate_part(x, *mean), self._covariate_part(x * x, *variance)
@@ -250,26 +260,28 @@ class TorchEngine:
     @torch.no_grad()
     def _adam(self, rate: float, lambda_rate: float) -> None:
         self.n_steps += 1
-        gradient = self.theta.grad
-        assert gradient is not None
+        gradient = self._gradient()
         beta1, beta2 = ADAM_BETAS
         self.first.lerp_(gradient, 1 - beta1)
         self.second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         root = self.second.sqrt().mul_((1 - beta2**self.n_steps) ** -0.5).add_(ADAM_EPS)
         step = self.first * self._rates(rate, lambda_rate)
         self.theta.addcdiv_(step, root, value=-1 / (1 - beta1**self.n_steps))
-        _, rho, lam, _, bias_rho = self._parts(self.theta)
+        _, rho, lam, _, bias_rho, _ = self._parts(self.theta)
         rho.clamp_(max=LARGEST_RHO)
         lam.clamp_(-LARGEST_LAMBDA, LARGEST_LAMBDA)
         bias_rho.clamp_(max=LARGEST_RHO)
 
+    def _gradient(self) -> Tensor:
+        assert self.theta.grad is not None
+        return self.theta.grad
+
     def _rates(self, rate: float, lambda_rate: float) -> Tensor:
         """Adam's rate of every parameter."""
         if self._rates_at != (rate, lambda_rate):
-            mu, rho, lam, bias_mu, bias_rho = self._parts(self.rates)
-            torch.mul(self.mu_step, rate, out=mu)
-            for part in (rho, bias_mu, bias_rho):
-                part.fill_(rate)
+            mu, _, lam, _, _, _ = self._parts(self.rates)
+            self.rates.fill_(rate)
+            mu.mul_(self.mu_step)
             lam.fill_(lambda_rate)
             self._rates_at = (rate, lambda_rate)
         return self.rates
@@ -286,26 +298,31 @@ class TorchEngine:
 
     # -- memory -------------------------------------------------------------------------
 
+    _n_extra = 0  # parameters of subclasses beyond weights and biases
+
+    def _start(self, posterior: Posterior, seed: int) -> NDArray:
+        """All parameters of the starting posterior, flat."""
+        parts = (posterior.mu, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+        return np.concatenate(parts)
+
     def _allocate(
         self,
         architecture: Architecture,
         theta: NDArray | Tensor,
-        first: NDArray | Tensor | None = None,
-        second: NDArray | Tensor | None = None,
+        moments: Sequence[NDArray | Tensor] = (),
         n_steps: int = 0,
     ) -> None:
         self.architecture = architecture
         w, u = architecture.n_weights, architecture.n_units
-        self._sizes = [w, w, w, u, u]
+        self._sizes = [w, w, w, u, u, self._n_extra]
         self.theta = self._tensor(theta).requires_grad_()
         zeros = torch.zeros_like(self.theta, requires_grad=False)
-        self.first = zeros.clone() if first is None else self._tensor(first)
-        self.second = zeros.clone() if second is None else self._tensor(second)
+        self.first, self.second = map(self._tensor, moments or (zeros, zeros))
         self.rates, self._rates_at = zeros, (np.nan, np.nan)
         self.n_steps = n_steps
 
     def _parts(self, theta: Tensor) -> tuple[Tensor, ...]:
-        """mu, rho, lam, bias_mu, bias_rho as views."""
+        """mu, rho, lam, bias_mu, bias_rho and what a subclass adds, as views."""
         return theta.split(self._sizes)
 
     def _normal(self, n_rows: int, generator: torch.Generator) -> Tensor:
@@ -314,14 +331,3 @@ class TorchEngine:
 
     def _tensor(self, array: NDArray | Tensor) -> Tensor:
         return torch.as_tensor(array).to(self.device, self.dtype, copy=True)
-
-
-def _flat(posterior: Posterior) -> NDArray:
-    parts = (posterior.mu, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
-    return np.concatenate(parts)
-
-
-def _with_hidden(architecture: Architecture, hidden: NDArray) -> Architecture:
-    from dataclasses import replace
-
-    return replace(architecture, hidden=tuple(int(width) for width in hidden))

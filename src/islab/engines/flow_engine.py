@@ -1,0 +1,205 @@
+"""The torch engine for FLOW posteriors: means multiplied by ``z`` from a normalizing flow."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from islab.architecture import Block
+from islab.engines.base import Problem, State
+from islab.engines.flows import FlowGroup
+from islab.engines.torch_engine import Flat, TorchEngine
+from islab.posterior import Posterior
+
+BANK = 1000
+KL_SAMPLES = 8
+
+
+class FlowEngine(TorchEngine):
+    """Learns a dense posterior whose weights a multiplicative normalizing flow ties together.
+
+    Parameters
+    ----------
+    posterior, problem, seed, noise_rate, device, dtype
+        See :class:`~islab.engines.torch_engine.TorchEngine`.
+    flow : {"iaf", "rnvp"}
+        Kind of transform.
+    n_transforms : int
+        Of ``q(z)`` and of the auxiliary ``r(z | W)`` each.
+    flow_width : int
+        Hidden units of the networks inside a transform.
+    z_spread : float
+        Standard deviation of ``z`` at the start; its mean is 1.
+    """
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        problem: Problem,
+        *,
+        seed: int,
+        noise_rate: float = 0.02,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        flow: str = "iaf",
+        n_transforms: int = 2,
+        flow_width: int = 250,
+        z_spread: float = 0.01,
+    ) -> None:
+        net = posterior.architecture
+        n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
+        self.z_spread = z_spread
+        self.groups = [
+            FlowGroup(
+                layers=tuple(layer for layer, n in enumerate(n_inputs) if n == size),
+                n_inputs=size,
+                kind=flow,
+                n_transforms=n_transforms,
+                width=flow_width,
+            )
+            for size in sorted(set(n_inputs))
+            if size
+        ]
+        self._n_extra = sum(group.size for group in self.groups)
+        self.layer_inputs = [np.arange(size) for size in n_inputs]
+        super().__init__(
+            posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
+        )
+        free = [np.ones(sum(self._sizes[:5]), dtype=bool), *(g.free() for g in self.groups)]
+        self._free_flow = self._tensor(np.concatenate(free[1:]) if self.groups else np.ones(0))
+        self._moved = [group.moved(self.device, self.dtype) for group in self.groups]
+
+    def posterior(self) -> Posterior:
+        bank = self._bank()
+        inputs = np.cumsum([0, *(z.shape[1] for z in bank)])
+        kept = [start + index for start, index in zip(inputs, self.layer_inputs, strict=False)]
+        compact = np.concatenate(bank, axis=1)[:, np.concatenate(kept)]
+        found = super().posterior()
+        found.multipliers, found.input_index = compact, self.architecture.input_index
+        return found
+
+    def kl(self) -> float:
+        with torch.no_grad():
+            return float(np.mean([super(FlowEngine, self).kl() for _ in range(KL_SAMPLES)]))
+
+    def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
+        for layer, mask in enumerate(masks, start=1):
+            inputs = self.layer_inputs[layer]
+            self.layer_inputs[layer] = np.concatenate(
+                [inputs[: len(mask)][mask], inputs[len(mask) :]]
+            )
+        super().keep_units(masks, bias_shift)
+
+    def state(self) -> State:
+        inputs = {f"inputs{layer}": index for layer, index in enumerate(self.layer_inputs)}
+        return super().state() | inputs
+
+    def restore(self, state: State) -> None:
+        self.layer_inputs = [state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))]
+        super().restore(state)
+
+    # -- one step -----------------------------------------------------------------------
+
+    def _weights(self, generator: torch.Generator) -> tuple[Flat, Flat, Tensor]:
+        mu, rho, lam, bias_mu, bias_rho, flows = self._parts(self.theta)
+        cut = [g.cut(part) for g, part in zip(self.groups, self._by_group(flows), strict=True)]
+        z, log_q = self._sample(cut, 1, generator)
+        by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
+        mean, variance, kl = self._spike_and_slab(by_weight * mu, rho, lam, bias_mu, bias_rho)
+        log_r = self._log_r(cut, z, mean[0], variance[0], generator)
+        return mean, variance, kl + log_q - log_r
+
+    def _sample(
+        self, cut: list[list[Tensor]], n_draws: int, generator: torch.Generator
+    ) -> tuple[list[Tensor], Tensor]:
+        """``z`` of every layer, (draws, inputs), and the mean over draws of ``log q``."""
+        z: list[Tensor] = [self.theta.new_zeros(n_draws, 0)] * self.architecture.n_layers
+        log_q = self.theta.new_zeros(())
+        for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
+            shape = (len(group.layers), n_draws, group.n_inputs)
+            eps = torch.randn(shape, generator=generator, dtype=self.dtype, device=self.device)
+            drawn, density = group.sample(pieces, eps, moved)
+            log_q = log_q + density.mean(1).sum()
+            for place, layer in enumerate(group.layers):
+                z[layer] = drawn[place]
+        return z, log_q
+
+    def _by_weight(self, z: list[Tensor]) -> Tensor:
+        """``z`` of each weight's input, flat."""
+        parts = []
+        for block in self.architecture.blocks:
+            part = _inputs_of(block, z[block.layer][self._index(block.layer)])
+            parts.append(part.expand(block.n_targets, -1).reshape(-1))
+        return torch.cat(parts)
+
+    def _log_r(
+        self,
+        cut: list[list[Tensor]],
+        z: list[Tensor],
+        mean: Tensor,
+        variance: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        total = self.theta.new_zeros(())
+        for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
+            statistics = [
+                self._statistic(layer, pieces[2][place, 0], mean, variance, generator)
+                for place, layer in enumerate(group.layers)
+            ]
+            statistic = torch.stack(statistics)[:, None, None]
+            drawn = torch.stack([z[layer] for layer in group.layers])
+            total = total + group.log_r(pieces, drawn, statistic, moved).sum()
+        return total
+
+    def _statistic(
+        self, layer: int, c: Tensor, mean: Tensor, variance: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Mean over a layer's units of ``hardtanh(c W)`` for a draw of the weights."""
+        net = self.architecture
+        c = c[self._index(layer)]
+        m = v = mean.new_zeros(net.widths[layer])
+        for block in (b for b in net.blocks if b.layer == layer and b.size):
+            part = _inputs_of(block, c)
+            m = m + block.view(mean) @ part
+            v = v + block.view(variance) @ (part * part)
+        eps = torch.randn(len(m), generator=generator, dtype=self.dtype, device=self.device)
+        if not len(m):
+            return m.sum()
+        return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
+
+    def _gradient(self) -> Tensor:
+        gradient = super()._gradient()
+        gradient[sum(self._sizes[:5]) :].mul_(self._free_flow)
+        return gradient
+
+    # -- memory -------------------------------------------------------------------------
+
+    def _start(self, posterior: Posterior, seed: int) -> NDArray:
+        rng = np.random.default_rng([seed, 1])
+        flows = [group.initial(rng, self.z_spread) for group in self.groups]
+        return np.concatenate([super()._start(posterior, seed), *flows])
+
+    def _by_group(self, flows: Tensor) -> list[Tensor]:
+        return list(flows.split([group.size for group in self.groups]))
+
+    def _index(self, layer: int) -> Tensor:
+        return torch.as_tensor(self.layer_inputs[layer], device=self.device)
+
+    def _bank(self) -> list[NDArray]:
+        """Draws of ``z`` for every layer, (bank, inputs)."""
+        generator = torch.Generator(self.device)
+        generator.set_state(self.generator.get_state())
+        with torch.no_grad():
+            flows = self._parts(self.theta)[5]
+            cut = [g.cut(part) for g, part in zip(self.groups, self._by_group(flows), strict=True)]
+            z, _ = self._sample(cut, BANK, generator)
+        return [layer.cpu().numpy().astype(float) for layer in z]
+
+
+def _inputs_of(block: Block, by_input: Tensor) -> Tensor:
+    """The entries of a layer's inputs, hidden units first, that belong to one block."""
+    start = 0 if block.source == "hidden" else len(by_input) - block.n_sources
+    return by_input[start : start + block.n_sources]
