@@ -1,0 +1,19 @@
+"""Explanations: the whole network as tables, and exact linear explanations of single rows."""
+
+from islab.explain.drivers import Drivers
+from islab.explain.global_ import GlobalExplanation, explain_global
+from islab.explain.integrated import IntegratedGradients, integrated_gradients
+from islab.explain.local import LocalExplanation, explain_local
+from islab.explain.summary import Summary, summarise
+
+__all__ = [
+    "Drivers",
+    "GlobalExplanation",
+    "IntegratedGradients",
+    "LocalExplanation",
+    "Summary",
+    "explain_global",
+    "explain_local",
+    "integrated_gradients",
+    "summarise",
+]

@@ -1,0 +1,82 @@
+"""What users may ask of an explanation, checked: outputs, baselines, rows, exactness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.network import PIECEWISE_LINEAR
+from islab.sparse import SparseNetwork, Units
+
+Float = NDArray[np.float64]
+Output = str | int
+Baseline = str | ArrayLike
+
+
+def output_number(units: Units, output: Output) -> int:
+    """Position of an output given by name or by position."""
+    if isinstance(output, str) and output in units.outputs:
+        return units.outputs.index(output)
+    if isinstance(output, int | np.integer) and -len(units.outputs) <= output < len(units.outputs):
+        return int(output) % len(units.outputs)
+    raise ValueError(
+        f"Got output={output!r}, expected one of {', '.join(map(repr, units.outputs))} "
+        f"or a position below {len(units.outputs)}."
+    )
+
+
+def output_numbers(units: Units, outputs: Output | Sequence[Output] | None) -> list[int]:
+    """Positions of the outputs asked for, all of them for None."""
+    if outputs is None:
+        return list(range(len(units.outputs)))
+    if isinstance(outputs, str | int | np.integer):
+        return [output_number(units, outputs)]
+    return [output_number(units, output) for output in outputs]
+
+
+def checked_rows(network: SparseNetwork, x: ArrayLike) -> Float:
+    """The rows as (rows, covariates) floats."""
+    rows = np.asarray(x, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != network.n_covariates:
+        raise ValueError(
+            f"Got x of shape {rows.shape}, expected (rows, {network.n_covariates}); "
+            "try x.reshape(1, -1) for a single row."
+        )
+    return rows
+
+
+def baseline_values(units: Units, baseline: Baseline) -> Float:
+    """Where contributions are counted from, (covariates,) in the user's units."""
+    if isinstance(baseline, str):
+        if baseline == "center":
+            return units.x_center
+        if baseline == "zero":
+            return np.zeros(len(units.names))
+        raise ValueError(
+            f"Got baseline={baseline!r}, expected 'center', 'zero' or one value per covariate."
+        )
+    values = np.asarray(baseline, dtype=float)
+    if values.shape != (len(units.names),):
+        raise ValueError(
+            f"Got a baseline of shape {values.shape}, expected ({len(units.names)},): "
+            "one value for each covariate."
+        )
+    return values
+
+
+def is_piecewise_linear(network: SparseNetwork) -> bool:
+    """Whether the slope at a row is exact for the whole region around it."""
+    shape = network.architecture
+    return shape.activation in PIECEWISE_LINEAR or not sum(shape.hidden)
+
+
+def require_piecewise_linear(network: SparseNetwork, remedy: str) -> None:
+    """Refuses a network that is not linear around each row."""
+    if not is_piecewise_linear(network):
+        raise ValueError(
+            f"Got activation={network.architecture.activation!r}, expected one of "
+            f"{', '.join(PIECEWISE_LINEAR)}, whose networks are exactly linear around each row; "
+            f"try {remedy}."
+        )

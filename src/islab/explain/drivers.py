@@ -1,0 +1,102 @@
+"""What makes a prediction uncertain: the variance of the predictor, shared out to coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from islab.explain.local import LocalExplanation
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """Shares of the variance of the predictor over draws, by row and output.
+
+    Attributes
+    ----------
+    covariates, outputs : tuple of str
+    share : (rows, used covariates, outputs)
+        Part due to the coefficient of each covariate. A share is negative where a coefficient
+        offsets the others.
+    intercept_share : (rows, outputs)
+        Part due to the intercept; with ``share`` it adds up to 1.
+    variance : (rows, outputs)
+        Variance of the predictor over draws. Shares of a predictor that does not vary are NaN.
+    noise : (outputs,), optional
+        Noise variance of Gaussian outputs, which comes on top whatever the coefficients.
+    """
+
+    covariates: tuple[str, ...]
+    outputs: tuple[str, ...]
+    share: Float
+    intercept_share: Float
+    variance: Float
+    noise: Float | None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line for each row, output and source of variance.
+
+        ``source`` is a covariate, ``(intercept)`` or ``(noise)``; the noise has a variance but
+        no share, as it does not belong to the predictor.
+        """
+        import pandas as pd
+
+        sources = [*self.covariates, "(intercept)"]
+        share = np.concatenate([self.share, self.intercept_share[:, None]], axis=1)
+        variance = share * self.variance[:, None]
+        if self.noise is not None:
+            sources.append("(noise)")
+            extra = np.broadcast_to(self.noise, self.intercept_share.shape)[:, None]
+            share = np.concatenate([share, np.full_like(extra, np.nan)], axis=1)
+            variance = np.concatenate([variance, extra], axis=1)
+        rows, n_sources, outputs = share.shape
+        return pd.DataFrame(
+            {
+                "row": np.repeat(np.arange(rows), n_sources * outputs),
+                "output": np.tile(np.array(self.outputs, dtype=object), rows * n_sources),
+                "source": np.tile(np.repeat(np.array(sources, dtype=object), outputs), rows),
+                "variance": variance.ravel(),
+                "share": share.ravel(),
+            }
+        )
+
+    def plot(self, **options: Any) -> Any:
+        """Bars of the shares; see :func:`islab.plots.driver_bars`."""
+        from islab.plots import driver_bars
+
+        return driver_bars(self, **options)
+
+
+def drivers_of(explanation: LocalExplanation) -> Drivers:
+    """Shares the variance of the predictor out to intercept and contributions.
+
+    Notes
+    -----
+    ``Var(link) = Cov(intercept, link) + sum_j Cov(contribution_j, link)``, so the covariances,
+    divided by the variance, are shares that add up to 1. They depend on the baseline, as an
+    intercept far from the data varies against its slopes: the center of the data tells most.
+    """
+    centred = explanation.draws_link - explanation.draws_link.mean(axis=0)
+    variance = (centred**2).mean(axis=0)
+    slopes = np.einsum("drjo,dro->rjo", explanation.draws_slope_used, centred) / len(centred)
+    distance = (explanation.x - explanation.baseline)[:, explanation.used, None]
+    nothing = np.full(slopes.shape, np.nan)
+    varies = np.broadcast_to(variance[:, None] > 0, slopes.shape)
+    share = np.divide(slopes * distance, variance[:, None], out=nothing, where=varies)
+    intercept = np.where(variance > 0, 1 - share.sum(axis=1), np.nan)
+    return Drivers(
+        covariates=explanation.covariates,
+        outputs=explanation.outputs,
+        share=share,
+        intercept_share=intercept,
+        variance=variance,
+        noise=explanation.noise if explanation.likelihood == "gaussian" else None,
+    )

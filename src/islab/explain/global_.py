@@ -1,0 +1,271 @@
+"""What the whole network is: its used weights, the covariates they read, its size and depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.explain.choices import Output, baseline_values, checked_rows, output_number
+from islab.explain.pieces import linear_pieces
+from islab.paths import active_weights
+from islab.posterior import Posterior, portions
+from islab.sparse import SparseNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GlobalExplanation:
+    """The network as four tables.
+
+    Attributes
+    ----------
+    source : SparseNetwork
+        The network explained.
+    output : str, optional
+        The one output whose paths are told of, or None for all.
+    edges : DataFrame
+        A line for each used weight: layer, from, to, outputs (those it has a path to), alpha,
+        mean, sd. Layers count from 0; weights are those of standardised covariates.
+    covariates : DataFrame
+        A line for each covariate of the data: its variable; for each layer how often it enters
+        there on an active path (``count_0``, ...) and with what mean inclusion probability
+        (``alpha_0``, ..., NaN where it does not enter); ``count``; ``used_probability``, the
+        posterior probability that some active path starts at it; ``min_depth``, ``mean_depth``
+        and ``max_depth``; ``contribution``, its mean absolute contribution over the rows.
+    variables : DataFrame
+        The same by variable: the one-hot columns of a variable are one line.
+    network : DataFrame
+        A line for the network and, with several outputs, one for the paths to each: used
+        weights, density, used covariates, mean and max depth.
+    """
+
+    source: SparseNetwork
+    output: str | None
+    edges: pd.DataFrame
+    covariates: pd.DataFrame
+    variables: pd.DataFrame
+    network: pd.DataFrame
+
+    def to_frame(self, table: str = "covariates") -> pd.DataFrame:
+        """One of the tables: ``"edges"``, ``"covariates"``, ``"variables"`` or ``"network"``."""
+        tables = ("edges", "covariates", "variables", "network")
+        if table not in tables:
+            raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
+        return getattr(self, table)
+
+    def plot(self, **options: Any) -> Any:
+        """The graph of active paths; see :func:`islab.plots.path_graph`."""
+        from islab.plots import path_graph
+
+        return path_graph(self.source, output=self.output, **options)
+
+    def __repr__(self) -> str:
+        paths = "" if self.output is None else f", paths to {self.output!r}"
+        return f"GlobalExplanation({self.source!r}{paths})"
+
+
+def explain_global(
+    network: SparseNetwork,
+    x: ArrayLike | None = None,
+    posterior: Posterior | None = None,
+    *,
+    output: Output | None = None,
+    n_draws: int = 200,
+    random_state: int | np.random.Generator | None = None,
+) -> GlobalExplanation:
+    """Which covariates the network uses, from which layers, and how surely.
+
+    Parameters
+    ----------
+    network : SparseNetwork
+    x : (rows, covariates), optional
+        Rows over which absolute contributions, counted from the center of the training data, are
+        averaged; without them ``contribution`` is NaN.
+    posterior : Posterior, optional
+        The full posterior, for the probability that a covariate is used at all; without it
+        ``used_probability`` is NaN.
+    output : name or position, optional
+        Tell only of the paths to this output.
+    n_draws : int
+        Structures drawn from the posterior.
+    random_state : int or Generator, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from islab.architecture import Architecture
+    >>> from islab.posterior import Posterior
+    >>> posterior = Posterior.initialise(Architecture(2, (), 1), np.random.default_rng(0))
+    >>> explanation = explain_global(posterior.median(), posterior=posterior, random_state=0)
+    >>> explanation.covariates[["covariate", "count_0", "used_probability"]]
+      covariate  count_0  used_probability
+    0        x0        1             0.880
+    1        x1        1             0.885
+    """
+    number = None if output is None else output_number(network.units, output)
+    contributions = _contributions(network, x, number)
+    used = _used_draws(network, posterior, number, n_draws, np.random.default_rng(random_state))
+    return GlobalExplanation(
+        source=network,
+        output=None if number is None else network.units.outputs[number],
+        edges=_edge_table(network, number),
+        covariates=_covariate_table(network, number, contributions, used),
+        variables=_variable_table(network, number, contributions, used),
+        network=_network_table(network, number),
+    )
+
+
+def _on_paths(network: SparseNetwork, number: int | None) -> Mask:
+    """Which used weights lie on a path to the output, all for None."""
+    if number is None:
+        return np.ones(len(network.edges), dtype=bool)
+    return network.edges_of_output(number)
+
+
+def _edge_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
+    frame = network.to_frame()
+    names = network.units.outputs
+    reaches = [network.edges_of_output(k) for k in range(len(names))]
+    outputs = [
+        tuple(name for name, reached in zip(names, edge, strict=True) if reached)
+        for edge in zip(*reaches, strict=True)
+    ]
+    frame.insert(3, "outputs", np.fromiter(outputs, dtype=object, count=len(outputs)))
+    return frame[_on_paths(network, number)].reset_index(drop=True)
+
+
+def _covariate_table(
+    network: SparseNetwork, number: int | None, contributions: Float, used: Mask | None
+) -> pd.DataFrame:
+    owner = np.arange(network.n_covariates)
+    frame = _entries(network, number, owner, contributions, used)
+    frame.insert(0, "covariate", list(network.units.names))
+    frame.insert(1, "variable", list(network.units.variables))
+    return frame
+
+
+def _variable_table(
+    network: SparseNetwork, number: int | None, contributions: Float, used: Mask | None
+) -> pd.DataFrame:
+    variables = list(dict.fromkeys(network.units.variables))
+    place = {variable: index for index, variable in enumerate(variables)}
+    owner = np.array([place[variable] for variable in network.units.variables], dtype=np.intp)
+    frame = _entries(network, number, owner, contributions, used)
+    frame.insert(0, "variable", variables)
+    return frame
+
+
+def _entries(
+    network: SparseNetwork,
+    number: int | None,
+    owner: NDArray[np.intp],
+    contributions: Float,
+    used: Mask | None,
+) -> pd.DataFrame:
+    """Where covariates enter, how surely and how deep, added up by their owner's number."""
+    import pandas as pd
+
+    n_owners, n_layers = int(owner.max(initial=-1)) + 1, network.architecture.n_layers
+    chosen = network.from_covariate() & _on_paths(network, number)
+    entry, layer = owner[network.edge_ends()[0][chosen]], network.edge_layers()[chosen]
+    counts = np.zeros((n_owners, n_layers), dtype=int)
+    total = np.zeros(counts.shape)
+    np.add.at(counts, (entry, layer), 1)
+    np.add.at(total, (entry, layer), network.alpha[chosen])
+    alpha = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
+    columns: dict[str, Any] = {}
+    for index in range(n_layers):
+        columns[f"count_{index}"] = counts[:, index]
+        columns[f"alpha_{index}"] = alpha[:, index]
+    columns["count"] = counts.sum(axis=1)
+    columns["used_probability"] = _used_probability(used, owner, n_owners)
+    depths = pd.Series(n_layers - layer).groupby(entry).agg(["min", "mean", "max"])
+    depths = depths.reindex(range(n_owners))
+    for statistic in ("min", "mean", "max"):
+        columns[f"{statistic}_depth"] = depths[statistic].to_numpy(dtype=float)
+    columns["contribution"] = _mean_size(contributions, owner, n_owners)
+    return pd.DataFrame(columns)
+
+
+def _network_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
+    import pandas as pd
+
+    names = network.units.outputs
+    numbers: list[int | None] = [number]
+    if number is None and len(names) > 1:
+        numbers += range(len(names))
+    lines = []
+    for each in numbers:
+        on_paths = _on_paths(network, each)
+        depths = network.depths(each)
+        covariates = network.edge_ends()[0][on_paths & network.from_covariate()]
+        lines.append(
+            {
+                "output": "(all)" if each is None else names[each],
+                "used_weights": int(on_paths.sum()),
+                "density": on_paths.sum() / max(network.n_weights_initial, 1),
+                "used_covariates": len(np.unique(covariates)),
+                "mean_depth": float(depths.mean()) if len(depths) else 0.0,
+                "max_depth": int(depths.max(initial=0)),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _contributions(network: SparseNetwork, x: ArrayLike | None, number: int | None) -> Float:
+    """Contributions of each row, (rows, covariates, outputs); no rows without data."""
+    outputs = list(range(len(network.units.outputs))) if number is None else [number]
+    if x is None:
+        return np.zeros((0, network.n_covariates, len(outputs)))
+    rows = checked_rows(network, x)
+    at_mean = network.mean_weights()[None], network.bias_mu[None]
+    slope = linear_pieces(network, *at_mean, rows, outputs).slope[0]
+    distance = rows - baseline_values(network.units, "center")
+    every = np.zeros((*rows.shape, len(outputs)))
+    every[:, network.covariates] = slope * distance[:, network.covariates, None]
+    return every
+
+
+def _mean_size(contributions: Float, owner: NDArray[np.intp], n_owners: int) -> Float:
+    """Mean absolute contribution of each owner, its columns added up within a row."""
+    if not len(contributions):
+        return np.full(n_owners, np.nan)
+    total = np.zeros((n_owners, len(contributions), contributions.shape[2]))
+    np.add.at(total, owner, np.swapaxes(contributions, 0, 1))
+    return np.abs(total).mean(axis=(1, 2))
+
+
+def _used_draws(
+    network: SparseNetwork,
+    posterior: Posterior | None,
+    number: int | None,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Mask | None:
+    """Whether each covariate starts an active path in each drawn structure."""
+    if posterior is None:
+        return None
+    shape = posterior.architecture
+    outputs = None if number is None else np.arange(shape.n_outputs) == number
+    drawn = []
+    for size in portions(n_draws, shape.n_weights):
+        kept = rng.random((size, shape.n_weights)) < posterior.alpha
+        active = active_weights(shape, kept, outputs)
+        drawn.append(shape.covariate_matrix(active).any(axis=-2))
+    return np.concatenate(drawn)
+
+
+def _used_probability(used: Mask | None, owner: NDArray[np.intp], n_owners: int) -> Float:
+    if used is None:
+        return np.full(n_owners, np.nan)
+    any_of = np.zeros((n_owners, len(used)), dtype=bool)
+    np.logical_or.at(any_of, owner, used.T)
+    return any_of.mean(axis=1)

@@ -1,0 +1,435 @@
+"""Why the network predicts what it predicts for one row: its linear piece there, with draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.explain.choices import (
+    Baseline,
+    Output,
+    baseline_values,
+    checked_rows,
+    is_piecewise_linear,
+    output_number,
+    output_numbers,
+    require_piecewise_linear,
+)
+from islab.explain.pieces import linear_pieces
+from islab.explain.summary import Summary, summarise
+from islab.optional import needed
+from islab.sparse import SparseNetwork, Units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Float = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+LARGEST_DRAWS = 500_000_000
+
+
+@dataclass(frozen=True)
+class LocalExplanation:
+    """Slopes, contributions and predictions of rows, at the posterior mean and over draws.
+
+    Around a row the predictor is ``intercept + sum_j slope_j * (x_j - baseline_j)``: its
+    contributions are ``slope_j * (x_j - baseline_j)``, and the intercept is what the row's own
+    linear piece gives at the baseline. Both are exact for every draw and any baseline.
+
+    Everything is in the user's units: a slope is the change of the predictor (for Gaussian
+    outputs the unit of y, else the logit, log rate or class score) for one unit of the covariate
+    as it stands in the data. Arrays have one column for each covariate of the data; those the
+    network does not use have slope 0.
+
+    Attributes
+    ----------
+    x : (rows, covariates)
+    baseline : (covariates,)
+    used : (used covariates,)
+        Columns that the network reads.
+    outputs : tuple of str
+        The outputs explained.
+    likelihood : str
+    level : float
+        Of the credible intervals.
+    exact : bool
+        False where slopes are the gradient of a curved network: a local approximation.
+    reference : str, optional
+        ``"centred"`` if predictors are given against the mean over classes, or the class they are
+        given against.
+    noise : (outputs,)
+        Noise variance of Gaussian outputs, which no draw includes.
+    units : Units
+    slope_used : (rows, used covariates, outputs)
+        At the posterior mean of the weights.
+    link, response : (rows, outputs)
+        At the posterior mean of the weights.
+    draws_slope_used : (draws, rows, used covariates, outputs)
+    draws_link, draws_response : (draws, rows, outputs)
+        Predictor, and expectation of y (probabilities, rates).
+    """
+
+    x: Float
+    baseline: Float
+    used: Index
+    outputs: tuple[str, ...]
+    likelihood: str
+    level: float
+    exact: bool
+    reference: str | None
+    noise: Float
+    units: Units
+    slope_used: Float
+    link: Float
+    response: Float
+    draws_slope_used: Float
+    draws_link: Float
+    draws_response: Float
+
+    # -- the point explanation ----------------------------------------------------------
+
+    @property
+    def slope(self) -> Float:
+        """Slopes at the posterior mean of the weights, (rows, covariates, outputs)."""
+        return self._all_covariates(self.slope_used)
+
+    @property
+    def contribution(self) -> Float:
+        """Contributions at the posterior mean of the weights, (rows, covariates, outputs)."""
+        return self._all_covariates(self.contribution_used)
+
+    @property
+    def contribution_used(self) -> Float:
+        """The same for used covariates only."""
+        return self.slope_used * self._distance
+
+    @property
+    def intercept(self) -> Float:
+        """Intercepts at the posterior mean of the weights, (rows, outputs)."""
+        return self.link - self.contribution_used.sum(axis=1)
+
+    # -- draws ----------------------------------------------------------------------------
+
+    @property
+    def draws_slope(self) -> Float:
+        """(draws, rows, covariates, outputs)"""
+        return self._all_covariates(self.draws_slope_used)
+
+    @property
+    def draws_contribution(self) -> Float:
+        """(draws, rows, covariates, outputs)"""
+        return self._all_covariates(self.draws_slope_used * self._distance)
+
+    @cached_property
+    def draws_intercept(self) -> Float:
+        """(draws, rows, outputs)"""
+        distance = self._distance[..., 0]
+        return self.draws_link - np.einsum("drjo,rj->dro", self.draws_slope_used, distance)
+
+    # -- summaries of the draws -----------------------------------------------------------
+
+    @cached_property
+    def slope_summary(self) -> Summary:
+        """Of the slopes of used covariates, (rows, used covariates, outputs)."""
+        return summarise(self.draws_slope_used, self.level)
+
+    @property
+    def contribution_summary(self) -> Summary:
+        """Of the contributions of used covariates, (rows, used covariates, outputs)."""
+        return self.slope_summary * self._distance
+
+    @cached_property
+    def intercept_summary(self) -> Summary:
+        """(rows, outputs)"""
+        return summarise(self.draws_intercept, self.level)
+
+    @cached_property
+    def link_summary(self) -> Summary:
+        """(rows, outputs)"""
+        return summarise(self.draws_link, self.level)
+
+    @cached_property
+    def response_summary(self) -> Summary:
+        """(rows, outputs)"""
+        return summarise(self.draws_response, self.level)
+
+    # -- what to do with it ---------------------------------------------------------------
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Names of the used covariates."""
+        return tuple(self.units.names[column] for column in self.used)
+
+    def relative_to(self, baseline: Baseline) -> LocalExplanation:
+        """The same explanation with contributions counted from another baseline."""
+        return replace(self, baseline=baseline_values(self.units, baseline))
+
+    def to_frame(self, table: str = "covariates") -> pd.DataFrame:
+        """The explanation as a long frame.
+
+        Parameters
+        ----------
+        table : {"covariates", "variables", "predictions"}
+            ``"covariates"`` has a line for each row, output and used covariate: its value, slope
+            and contribution at the posterior mean of the weights, and for both the mean, sd,
+            interval and the Monte Carlo errors of its ends over the draws. ``"variables"`` adds
+            up the contributions of one-hot columns under their variable. ``"predictions"`` has a
+            line for each row and output with intercept, link and response.
+        """
+        tables = {
+            "covariates": self._covariate_frame,
+            "variables": self._variable_frame,
+            "predictions": self._prediction_frame,
+        }
+        if table not in tables:
+            raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
+        return tables[table]()
+
+    def drivers(self) -> Drivers:
+        """Which coefficients make the prediction uncertain."""
+        from islab.explain.drivers import drivers_of
+
+        return drivers_of(self)
+
+    def plot(self, **options: Any) -> Any:
+        """Bars of the contributions; see :func:`islab.plots.local_bars`."""
+        from islab.plots import local_bars
+
+        return local_bars(self, **options)
+
+    def to_shap(self) -> Any:
+        """A ``shap.Explanation``: contributions, intercept as base value, interval as bounds.
+
+        Values are those at the posterior mean of the weights, so that base value and values add
+        up to :attr:`link`. With one output the axis of outputs is left out, as shap's plots
+        expect.
+        """
+        shap = needed("shap", "A shap.Explanation")
+        summary = self.contribution_summary
+        parts = [self.contribution_used, summary.lower, summary.upper]
+        values, lower, upper = (self._all_covariates(part) for part in parts)
+        base = self.intercept
+        if len(self.outputs) == 1:
+            values, lower, upper, base = (part[..., 0] for part in (values, lower, upper, base))
+        return shap.Explanation(
+            values=values,
+            base_values=base,
+            data=self.x,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            feature_names=list(self.units.names),
+            output_names=list(self.outputs) if len(self.outputs) > 1 else self.outputs[0],
+        )
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.exact else "local approximation"
+        return (
+            f"LocalExplanation({len(self.x)} rows, {len(self.used)} used covariates, "
+            f"{len(self.outputs)} outputs, {len(self.draws_link)} draws, {kind})"
+        )
+
+    @property
+    def _distance(self) -> Float:
+        """How far each row lies from the baseline, (rows, used covariates, 1)."""
+        return (self.x - self.baseline)[:, self.used, None]
+
+    def _all_covariates(self, values: Float) -> Float:
+        """(..., used covariates, outputs) with zeros for the covariates that are not used."""
+        shape = (*values.shape[:-2], len(self.units.names), values.shape[-1])
+        every = np.zeros(shape)
+        every[..., self.used, :] = values
+        return every
+
+    def _covariate_frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        rows, used, outputs = self.slope_used.shape
+        columns = _long_index((rows, self.covariates, self.outputs))
+        names = [self.units.variables[column] for column in self.used]
+        columns["variable"] = np.tile(np.repeat(np.array(names, dtype=object), outputs), rows)
+        columns["value"] = np.repeat(self.x[:, self.used].ravel(), outputs)
+        columns["slope"] = self.slope_used.ravel()
+        columns |= self.slope_summary.columns("slope")
+        columns["contribution"] = self.contribution_used.ravel()
+        columns |= self.contribution_summary.columns("contribution")
+        columns["exact"] = np.full(rows * used * outputs, self.exact)
+        return pd.DataFrame(columns)
+
+    def _variable_frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        names, point, draws = self.by_variable()
+        columns = _long_index((len(self.x), names, self.outputs))
+        columns["variable"] = columns.pop("covariate")
+        columns["contribution"] = point.ravel()
+        columns |= summarise(draws, self.level).columns("contribution")
+        return pd.DataFrame(columns)
+
+    def by_variable(self) -> tuple[tuple[str, ...], Float, Float]:
+        """Contributions added up by variable: names, point (rows, ...), draws (draws, rows, ...).
+
+        The one-hot columns of a variable share its name.
+        """
+        owners = [self.units.variables[column] for column in self.used]
+        names = tuple(dict.fromkeys(owners))
+        member = np.array([[owner == name for owner in owners] for name in names], dtype=float)
+        member = member.reshape(len(names), len(owners))
+        point = np.einsum("vj,rjo->rvo", member, self.contribution_used)
+        draws = np.einsum(
+            "vj,rj,drjo->drvo", member, self._distance[..., 0], self.draws_slope_used, optimize=True
+        )
+        return names, point, draws
+
+    def _prediction_frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        rows, outputs = self.link.shape
+        columns: dict[str, Any] = {
+            "row": np.repeat(np.arange(rows), outputs),
+            "output": np.tile(np.array(self.outputs, dtype=object), rows),
+        }
+        for name in ("intercept", "link", "response"):
+            columns[name] = getattr(self, name).ravel()
+            columns |= getattr(self, f"{name}_summary").columns(name)
+        columns["exact"] = np.full(rows * outputs, self.exact)
+        return pd.DataFrame(columns)
+
+
+def explain_local(
+    network: SparseNetwork,
+    x: ArrayLike,
+    *,
+    output: Output | Sequence[Output] | None = None,
+    level: float = 0.95,
+    n_draws: int = 1000,
+    random_state: int | np.random.Generator | None = None,
+    approximate: bool = False,
+    reference: Output | None = None,
+    baseline: Baseline = "center",
+) -> LocalExplanation:
+    """Exact slopes and contributions of every used covariate for each row, with draws.
+
+    Parameters
+    ----------
+    network : SparseNetwork
+    x : (rows, covariates)
+        In the user's units.
+    output : name, position or several of them, optional
+        Outputs to explain; all if not given.
+    level : float
+        Of the credible intervals.
+    n_draws : int
+        Coherent draws of the network: each draw is the same network for all rows.
+    random_state : int or Generator, optional
+    approximate : bool
+        Allow curved activations: slopes are then the gradient, exact only at the row itself.
+    reference : "centred", or the name or position of a class, optional
+        Softmax scores have no origin of their own: give them against the mean over classes or
+        against one class, whose own scores are then 0.
+    baseline : {"center", "zero"} or (covariates,)
+        Where contributions are counted from. The center of the training data gives the paper's
+        ``beta_j x_j`` for the standardised covariates that the network reads; ``"zero"`` gives it
+        for the covariates as they stand in the data.
+
+    Notes
+    -----
+    Section 3.3 of the paper. Within the linear region of a row the gradient of the predictor is
+    the coefficient vector ``beta``; draws change both weights and regions, so the slopes of a row
+    are found anew in each draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from islab.architecture import Architecture
+    >>> from islab.posterior import Posterior
+    >>> rng = np.random.default_rng(0)
+    >>> posterior = Posterior.initialise(Architecture(3, (2,), 1), rng)
+    >>> explanation = explain_local(posterior.median(), np.ones((5, 3)), random_state=0)
+    >>> explanation
+    LocalExplanation(5 rows, 3 used covariates, 1 outputs, 1000 draws, exact)
+    >>> total = explanation.draws_intercept + explanation.draws_contribution.sum(axis=2)
+    >>> bool(np.allclose(total, explanation.draws_link, rtol=1e-12))
+    True
+    """
+    rows = checked_rows(network, x)
+    if not 0 < level < 1:
+        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
+    if n_draws < 1:
+        raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
+    if not approximate:
+        require_piecewise_linear(network, "approximate=True for the gradient at the row")
+    chosen = output_numbers(network.units, output)
+    _check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
+
+    contrast = _contrast(network, reference)
+    draws = network.draw(n_draws, np.random.default_rng(random_state))
+    drawn = linear_pieces(network, *draws, rows, chosen, contrast)
+    at_mean = network.mean_weights()[None], network.bias_mu[None]
+    mean = linear_pieces(network, *at_mean, rows, chosen, contrast)
+    return LocalExplanation(
+        x=rows,
+        baseline=baseline_values(network.units, baseline),
+        used=network.covariates,
+        outputs=tuple(network.units.outputs[number] for number in chosen),
+        likelihood=network.likelihood,
+        level=level,
+        exact=is_piecewise_linear(network),
+        reference=_reference_name(network.units, reference),
+        noise=network.noise_in_units()[chosen],
+        units=network.units,
+        slope_used=mean.slope[0],
+        link=mean.link[0],
+        response=mean.response[0],
+        draws_slope_used=drawn.slope,
+        draws_link=drawn.link,
+        draws_response=drawn.response,
+    )
+
+
+def _contrast(network: SparseNetwork, reference: Output | None) -> Float:
+    """The matrix that takes predictors to predictors against the reference."""
+    identity = np.eye(len(network.units.outputs))
+    if reference is None:
+        return identity
+    if network.likelihood != "categorical":
+        raise ValueError(
+            f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
+            "None; a reference is for classes."
+        )
+    if reference == "centred":
+        return identity - 1 / len(identity)
+    return identity - identity[output_number(network.units, reference)]
+
+
+def _reference_name(units: Units, reference: Output | None) -> str | None:
+    if reference is None or reference == "centred":
+        return reference
+    return units.outputs[output_number(units, reference)]
+
+
+def _check_memory(n_draws: int, n_rows: int, n_used: int, n_outputs: int) -> None:
+    numbers = n_draws * n_rows * n_used * n_outputs
+    if numbers > LARGEST_DRAWS:
+        raise ValueError(
+            f"Got {n_draws} draws x {n_rows} rows x {n_used} used covariates x {n_outputs} "
+            f"outputs, {numbers * 8 / 1e9:.0f} GB, expected at most {LARGEST_DRAWS * 8 / 1e9:.0f} "
+            "GB; try fewer rows at a time, fewer draws, or one output."
+        )
+
+
+def _long_index(axes: tuple[int, tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
+    """The columns row, output and covariate of a long frame, covariates within rows."""
+    rows, covariates, outputs = axes
+    names, labels = np.array(covariates, dtype=object), np.array(outputs, dtype=object)
+    return {
+        "row": np.repeat(np.arange(rows), len(names) * len(labels)),
+        "output": np.tile(labels, rows * len(names)),
+        "covariate": np.tile(np.repeat(names, len(labels)), rows),
+    }
