@@ -1,0 +1,117 @@
+"""The network as Python source that imports nothing but ``math``."""
+
+from __future__ import annotations
+
+from islab.architecture import LEAKY_SLOPE
+from islab.export.sums import Sum, sums
+from islab.likelihoods import LARGEST_LOG_RATE
+from islab.sparse import SparseNetwork
+
+_ACTIVATIONS = {
+    "relu": "return z if z > 0 else 0.0",
+    "leaky_relu": f"return z if z > 0 else {LEAKY_SLOPE} * z",
+    "sigmoid": "return _sigmoid(z)",
+    "tanh": "return math.tanh(z)",
+    "identity": "return z",
+}
+
+_RESPONSES = {
+    "bernoulli": "return [_sigmoid(value) for value in eta]",
+    "categorical": """largest = max(eta)
+    grown = [math.exp(value - largest) for value in eta]
+    return [value / sum(grown) for value in grown]""",
+    "gaussian": "return eta",
+    "poisson": f"""cap = {LARGEST_LOG_RATE}
+    return [math.exp(min(value, cap)) * (1 + max(0.0, value - cap)) for value in eta]""",
+}
+
+_TEMPLATE = '''"""A network exported by islab. Depends on nothing but the standard library."""
+
+import math
+
+COVARIATES = [{covariates}]
+OUTPUTS = [{outputs}]
+
+
+def _sigmoid(z):
+    small = math.exp(-abs(z))
+    return 1 / (1 + small) if z >= 0 else small / (1 + small)
+
+
+def _activation(z):
+    {activation}
+
+
+def predictor(x):
+    """The linear predictor of each output for one row.
+
+    x has a value for each of COVARIATES, in their order.
+    """
+    if len(x) != len(COVARIATES):
+        raise ValueError(f"Got {{len(x)}} values, expected {{len(COVARIATES)}}; see COVARIATES.")
+{sums}
+    return [{results}]
+
+
+def predict(x):
+    """The response of each output for one row: {response_words}."""
+    eta = predictor(x)
+    {response}
+
+
+def predict_named(row):
+    """The responses by the outputs' names for a row that maps covariates' names to values."""
+    return dict(zip(OUTPUTS, predict([row[name] for name in COVARIATES])))
+'''
+
+_RESPONSE_WORDS = {
+    "bernoulli": "the probability of 1",
+    "categorical": "the probability of each class",
+    "gaussian": "its expectation",
+    "poisson": "its expected count",
+}
+
+
+def to_python(network: SparseNetwork) -> str:
+    """Source of a module with ``predictor(x)``, ``predict(x)`` and ``predict_named(row)``.
+
+    Names of covariates and outputs appear only as ASCII string literals, whatever they hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from islab.architecture import Architecture
+    >>> from islab.posterior import Posterior
+    >>> network = Posterior.initialise(Architecture(2, (3,), 1), np.random.default_rng(0)).median()
+    >>> module = {}
+    >>> exec(to_python(network), module)
+    >>> x = [0.5, -1.0]
+    >>> bool(np.allclose(module["predict"](x), network.predictor(np.array([x]))))
+    True
+    """
+    written = sums(network)
+    last = network.architecture.n_layers - 1
+    lines = [_line(unit, number, unit.layer < last) for number, unit in enumerate(written)]
+    first_output = len(written) - network.architecture.n_outputs
+    return _TEMPLATE.format(
+        covariates=_literals(network.units.names),
+        outputs=_literals(network.units.outputs),
+        activation=_ACTIVATIONS[network.architecture.activation],
+        sums="\n".join(lines),
+        results=", ".join(f"u{number}" for number in range(first_output, len(written))),
+        response=_RESPONSES[network.likelihood],
+        response_words=_RESPONSE_WORDS[network.likelihood],
+    )
+
+
+def _literals(names: tuple[str, ...]) -> str:
+    return "".join(f"\n    {name!a}," for name in map(str, names)) + "\n"
+
+
+def _line(unit: Sum, number: int, hidden: bool) -> str:
+    terms = [repr(unit.constant)]
+    for term in unit.terms:
+        source = f"x[{term.source}]" if term.covariate else f"u{term.source}"
+        terms.append(f"{term.weight!r} * {source}")
+    total = " + ".join(terms)
+    return f"    u{number} = " + (f"_activation({total})" if hidden else total)

@@ -1,0 +1,94 @@
+"""The network as a plain torch module, for torch tools and for further training."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from islab.architecture import LEAKY_SLOPE
+from islab.likelihoods import LARGEST_LOG_RATE
+from islab.sparse import SparseNetwork
+
+
+class TorchNetwork(nn.Module):
+    """The median network at its posterior mean, in float64.
+
+    Calling it on rows (rows, covariates) in the user's units gives the response (rows, outputs):
+    probabilities, expectations or rates. :meth:`predictor` gives the linear predictor, which
+    attribution tools explain.
+
+    Attributes
+    ----------
+    covariate_weights : list of (width, used covariates)
+        For each layer that reads covariates.
+    hidden_weights : list of (width, previous width)
+        For each layer after the first.
+    biases : list of (width,)
+    """
+
+    used: Tensor
+    x_center: Tensor
+    x_scale: Tensor
+    y_center: Tensor
+    y_scale: Tensor
+
+    def __init__(self, network: SparseNetwork) -> None:
+        super().__init__()
+        shape, units = network.architecture, network.units
+        self.activation = shape.activation
+        self.likelihood = network.likelihood
+        self.register_buffer("used", torch.tensor(network.covariates))
+        self.register_buffer("x_center", _tensor(units.x_center[network.covariates]))
+        self.register_buffer("x_scale", _tensor(units.x_scale[network.covariates]))
+        self.register_buffer("y_center", _tensor(units.y_center))
+        self.register_buffer("y_scale", _tensor(units.y_scale))
+        flat = network.mean_weights()
+        blocks: dict[str, list[nn.Parameter]] = {source: [] for source in ("covariate", "hidden")}
+        for block in shape.blocks:
+            blocks[block.source].append(nn.Parameter(_tensor(block.view(flat))))
+        self.covariate_weights = nn.ParameterList(blocks["covariate"])
+        self.hidden_weights = nn.ParameterList(blocks["hidden"])
+        self.biases = nn.ParameterList(
+            nn.Parameter(_tensor(network.bias_mu[layer])) for layer in shape.units
+        )
+
+    def predictor(self, x: Tensor) -> Tensor:
+        """The linear predictor in the user's units, (rows, outputs)."""
+        columns = (x.to(self.x_center.dtype)[:, self.used] - self.x_center) / self.x_scale
+        hidden = columns.new_zeros(len(columns), 0)
+        for layer, bias in enumerate(self.biases):
+            z = bias.expand(len(columns), -1)
+            if layer < len(self.covariate_weights):
+                z = z + columns @ self.covariate_weights[layer].T
+            if layer:
+                z = z + self._activate(hidden) @ self.hidden_weights[layer - 1].T
+            hidden = z
+        return self.y_center + self.y_scale * hidden
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The response, (rows, outputs)."""
+        eta = self.predictor(x)
+        if self.likelihood == "bernoulli":
+            return torch.sigmoid(eta)
+        if self.likelihood == "categorical":
+            return torch.softmax(eta, dim=-1)
+        if self.likelihood == "poisson":
+            capped = eta.clamp(max=LARGEST_LOG_RATE)
+            return torch.exp(capped) * (1 + eta - capped)
+        return eta
+
+    def _activate(self, z: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return torch.relu(z)
+        if self.activation == "leaky_relu":
+            return nn.functional.leaky_relu(z, LEAKY_SLOPE)
+        if self.activation == "sigmoid":
+            return torch.sigmoid(z)
+        if self.activation == "tanh":
+            return torch.tanh(z)
+        return z
+
+
+def _tensor(values: np.ndarray) -> Tensor:
+    return torch.tensor(np.array(values), dtype=torch.float64)

@@ -1,0 +1,30 @@
+"""Names of covariates and classes: text from the user's data, which may hold anything."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def printable(name: str) -> str:
+    """The name on one line: control characters, line ends and odd spaces become spaces.
+
+    Examples
+    --------
+    >>> printable("two\\nlines")
+    'two lines'
+    """
+    return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in str(name))
+
+
+def shortened(name: str, length: int) -> str:
+    """The name with its middle left out if it is longer than that; ends tell names apart.
+
+    Examples
+    --------
+    >>> shortened("worst concave points (mean of three)", 20)
+    'worst conca… three)'
+    """
+    if len(name) <= length:
+        return name
+    tail = (length - 1) // 3
+    return name[: length - 1 - tail].rstrip() + "…" + name[-tail:].lstrip()
