@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from plain import PlainFlowLayer, PlainLayer, PlainNetwork
 
 from islab.architecture import Architecture
 from islab.engines import Engine, Problem, Steps
@@ -27,6 +26,7 @@ from islab.engines.flow_engine import FlowEngine
 from islab.engines.torch_engine import TorchEngine
 from islab.posterior import Posterior
 from islab.priors import Prior
+from plain import PlainFlowLayer, PlainLayer, PlainNetwork
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -156,11 +156,12 @@ def show(kind: str, name: str, seconds: dict[str, float]) -> None:
 def peak_memory() -> dict[str, float]:
     """Memory of a process that trains at MNIST size, over one that only imports, in MB."""
     code = (
-        "import sys, resource; sys.path.insert(0, {here!r});"
-        "import steps, numpy as np; bare = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "import sys; sys.path.insert(0, {here!r}); import steps, numpy as np;"
+        "peak = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]);"
+        "bare = peak();"
         "size = steps.SIZES['mnist']; problem = steps.make_problem(size, np.random.default_rng(0));"
         "steps.engine_runner(steps.engines()[{engine!r}], size, problem, size.batch)(5);"
-        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - bare) / 1024)"
+        "print((peak() - bare) / 1024)"
     )
     here = str(Path(__file__).parent)
     return {

@@ -109,13 +109,67 @@ def slab_kl(mu: Array, sigma: Array, *, tau: Array, df: float | None = None) -> 
     xp = array_namespace(mu)
     if df is None:
         return xp.log(tau / sigma) - 0.5 + (sigma * sigma + mu * mu) / (2 * tau * tau)
-    nodes, node_weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     expectation = 0.0 * mu
-    for node, weight in zip(nodes, node_weights / node_weights.sum(), strict=True):
-        draw = (mu + sigma * float(node)) / tau
-        expectation = expectation + float(weight) * xp.log1p(draw * draw / df)
+    for node, weight in quadrature():
+        draw = (mu + sigma * node) / tau
+        expectation = expectation + weight * xp.log1p(draw * draw / df)
     entropy = 0.5 + 0.5 * float(np.log(2 * np.pi)) + xp.log(sigma)
     return (df + 1) / 2 * expectation - student_log_constant(df) + xp.log(tau) - entropy
+
+
+def slab_kl_slopes(
+    mu: Array, sigma: Array, *, tau: Array, df: float | None = None
+) -> tuple[Array, Array]:
+    """Derivatives of :func:`slab_kl` by ``mu`` and by ``sigma``."""
+    if df is None:
+        precision = 1 / (tau * tau)
+        return mu * precision, sigma * precision - 1 / sigma
+    by_mu, by_sigma = 0.0 * mu, 0.0 * mu
+    for node, weight in quadrature():
+        draw = (mu + sigma * node) / tau
+        pull = (df + 1) * weight * draw / (tau * (df + draw * draw))
+        by_mu, by_sigma = by_mu + pull, by_sigma + node * pull
+    return by_mu, by_sigma - 1 / sigma
+
+
+def gradients(
+    mu: Array,
+    sigma: Array,
+    alpha: Array,
+    lam: Array,
+    sigmoid_rho: Array,
+    by_mean: Array,
+    by_variance: Array,
+    kl_weight: Any,
+    *,
+    tau: Array,
+    logit_psi: Array,
+    df: float | None = None,
+) -> tuple[Array, Array, Array]:
+    """Gradient of ``loss(mean, variance) + kl_weight * kl`` by ``mu``, ``rho`` and ``lam``.
+
+    Parameters
+    ----------
+    sigmoid_rho : array
+        Derivative of ``sigma = softplus(rho)``.
+    by_mean, by_variance : array
+        Derivatives of the loss by the weights' :func:`moments`.
+    """
+    slab = slab_kl(mu, sigma, tau=tau, df=df)
+    slab_mu, slab_sigma = slab_kl_slopes(mu, sigma, tau=tau, df=df)
+    out = alpha * (1 - alpha)
+    square = sigma * sigma
+    by_mu = alpha * (by_mean + kl_weight * slab_mu) + 2 * out * mu * by_variance
+    by_rho = alpha * sigmoid_rho * (2 * sigma * by_variance + kl_weight * slab_sigma)
+    by_alpha = kl_weight * (slab + lam - logit_psi) + mu * by_mean
+    by_lam = out * (by_alpha + by_variance * (square + (1 - 2 * alpha) * mu * mu))
+    return by_mu, by_rho, by_lam
+
+
+def quadrature() -> list[tuple[float, float]]:
+    """Nodes and weights for expectations under the standard normal distribution."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
+    return list(zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True))
 
 
 def student_log_constant(df: float) -> float:

@@ -63,7 +63,7 @@ class FlowEngine(TorchEngine):
             for size in sorted(set(n_inputs))
             if size
         ]
-        self._n_extra = sum(group.size for group in self.groups)
+        self.n_extra = sum(group.size for group in self.groups)
         self.layer_inputs = [np.arange(size) for size in n_inputs]
         super().__init__(
             posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
@@ -103,12 +103,16 @@ class FlowEngine(TorchEngine):
 
     # -- one step -----------------------------------------------------------------------
 
-    def _weights(self, generator: torch.Generator) -> tuple[Flat, Flat, Tensor]:
+    def _weights(
+        self, generator: torch.Generator, value: bool = False
+    ) -> tuple[Flat, Flat, Tensor]:
         mu, rho, lam, bias_mu, bias_rho, flows = self._parts(self.theta)
         cut = [g.cut(part) for g, part in zip(self.groups, self._by_group(flows), strict=True)]
         z, log_q = self._sample(cut, 1, generator)
         by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
-        mean, variance, kl = self._spike_and_slab(by_weight * mu, rho, lam, bias_mu, bias_rho)
+        mean, variance, kl = self._spike_and_slab(
+            by_weight * mu, rho, lam, bias_mu, bias_rho, value
+        )
         log_r = self._log_r(cut, z, mean[0], variance[0], generator)
         return mean, variance, kl + log_q - log_r
 
@@ -120,7 +124,7 @@ class FlowEngine(TorchEngine):
         log_q = self.theta.new_zeros(())
         for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
             shape = (len(group.layers), n_draws, group.n_inputs)
-            eps = torch.randn(shape, generator=generator, dtype=self.dtype, device=self.device)
+            eps = self._normal(shape, generator)
             drawn, density = group.sample(pieces, eps, moved)
             log_q = log_q + density.mean(1).sum()
             for place, layer in enumerate(group.layers):
@@ -165,15 +169,14 @@ class FlowEngine(TorchEngine):
             part = _inputs_of(block, c)
             m = m + block.view(mean) @ part
             v = v + block.view(variance) @ (part * part)
-        eps = torch.randn(len(m), generator=generator, dtype=self.dtype, device=self.device)
+        eps = self._normal((len(m),), generator)
         if not len(m):
             return m.sum()
         return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
 
-    def _gradient(self) -> Tensor:
-        gradient = super()._gradient()
-        gradient[sum(self._sizes[:5]) :].mul_(self._free_flow)
-        return gradient
+    def _mask_gradient(self) -> None:
+        assert self.theta.grad is not None
+        self.theta.grad[sum(self._sizes[:5]) :].mul_(self._free_flow)
 
     # -- memory -------------------------------------------------------------------------
 

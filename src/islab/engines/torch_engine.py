@@ -1,4 +1,4 @@
-"""The torch engine: the equations by autograd, for LRT and FLOW posteriors on any device.
+"""The torch engine: LRT posteriors on any device, by autograd.
 
 All weights are one vector, so that moments, divergence and Adam cost a handful of operations
 whatever the depth, and the covariates of all layers share one matrix product.
@@ -7,8 +7,8 @@ whatever the depth, and the covariates of all layers share one matrix product.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,13 +27,14 @@ from islab.engines.base import (
     State,
     Steps,
 )
-from islab.equations import gaussian_kl, kl_from_lambda, moments
+from islab.equations import gaussian_kl, gradients, kl_from_lambda, moments
 from islab.likelihoods import get_likelihood
 from islab.posterior import Posterior
 from islab.priors import Prior
 
 Flat = tuple[Tensor, Tensor]  # something for every weight and for every bias
 
+ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 ROWS_AT_ONCE = 8192
 
 
@@ -48,6 +49,59 @@ def activate(name: str, z: Tensor) -> Tensor:
     if name == "tanh":
         return torch.tanh(z)
     return z
+
+
+@dataclass(frozen=True)
+class TensorPrior:
+    """A prior by weight, as tensors; ``value`` says whether the divergence itself is wanted."""
+
+    tau: Tensor
+    logit_psi: Tensor
+    log_not_psi: Tensor
+    df: float | None
+    value: bool = False
+
+
+class SpikeAndSlab(torch.autograd.Function):
+    """Moments and divergence of all weights at once, with the gradient in closed form."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, rho: Tensor, lam: Tensor, prior: TensorPrior) -> Any:
+        alpha, sigma = torch.sigmoid(lam), F.softplus(rho)
+        ctx.save_for_backward(mu, rho, lam, alpha, sigma)
+        ctx.prior = prior
+        mean, variance = moments(mu, sigma, alpha)
+        if not prior.value:
+            return mean, variance, mu.new_zeros(())
+        kl = kl_from_lambda(
+            mu,
+            sigma,
+            alpha,
+            lam,
+            F.softplus(lam),
+            tau=prior.tau,
+            logit_psi=prior.logit_psi,
+            log_not_psi=prior.log_not_psi,
+            df=prior.df,
+        )
+        return mean, variance, kl.sum()
+
+    @staticmethod
+    def backward(ctx: Any, *by: Tensor) -> Any:
+        mu, rho, lam, alpha, sigma = ctx.saved_tensors
+        prior = ctx.prior
+        sigmoid_rho = torch.sigmoid(rho)
+        return *gradients(
+            mu,
+            sigma,
+            alpha,
+            lam,
+            sigmoid_rho,
+            *by,
+            tau=prior.tau,
+            logit_psi=prior.logit_psi,
+            df=prior.df,
+        ), None
 
 
 class TorchEngine:
@@ -67,6 +121,8 @@ class TorchEngine:
     """
 
     parallel: ClassVar[str] = "processes"
+    n_extra = 0
+    """Parameters that a subclass adds to those of weights and biases."""
 
     def __init__(
         self,
@@ -93,14 +149,17 @@ class TorchEngine:
     # -- protocol -----------------------------------------------------------------------
 
     def set_prior(self, prior: Prior, mu_step: NDArray) -> None:
-        self.prior = prior
         by_block = self.architecture.by_block
-        self.tau = self._tensor(by_block(prior.tau))
         psi = by_block(prior.psi)
-        self.log_not_psi = self._tensor(np.log1p(-psi))
-        self.logit_psi = self._tensor(np.log(psi) - np.log1p(-psi))
-        self.mu_step = self._tensor(by_block(mu_step))
-        self._rates_at = (np.nan, np.nan)
+        self.bias_tau = prior.bias_tau
+        self.prior = TensorPrior(
+            tau=self._tensor(by_block(prior.tau)),
+            logit_psi=self._tensor(np.log(psi) - np.log1p(-psi)),
+            log_not_psi=self._tensor(np.log1p(-psi)),
+            df=prior.df,
+        )
+        plain = bool((np.asarray(mu_step) == 1).all())
+        self.mu_step = None if plain else self._tensor(by_block(mu_step))
 
     def run(self, steps: Steps, noise: NDArray | None = None) -> float:
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -109,14 +168,13 @@ class TorchEngine:
         for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
             start = stop - size
             eps = None if noise is None else self._tensor(noise[start:stop])
-            nll = self._step(
+            total += self._step(
                 rows[start:stop],
                 eps,
                 float(steps.rate[number]),
                 float(steps.lambda_rate[number]),
                 float(steps.kl_weight[number]) * size / self.n_rows,
             )
-            total += nll
         return float(total) / ends[-1]
 
     def parameters(self) -> Parameters:
@@ -139,7 +197,7 @@ class TorchEngine:
 
     def kl(self) -> float:
         with torch.no_grad():
-            return float(self._weights(self.generator)[2])
+            return float(self._weights(self.generator, value=True)[2])
 
     def expected_nll(self, passes: int, seed: int) -> float:
         generator = torch.Generator(self.device).manual_seed(seed)
@@ -148,7 +206,7 @@ class TorchEngine:
             for _ in range(passes):
                 mean, variance, _ = self._weights(generator)
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
-                    eps = self._normal(len(rows), generator)
+                    eps = self._normal((len(rows), self.architecture.n_units), generator)
                     eta = self._forward(self.x[rows], mean, variance, eps)
                     total += float(self._nll(rows, eta).double().sum())
         return total / passes
@@ -157,32 +215,29 @@ class TorchEngine:
         kept = self.architecture.keep_units(masks)
         with torch.no_grad():
             self._parts(self.theta)[3].add_(self._tensor(bias_shift))
-        w, u = self.architecture.n_weights, self.architecture.n_units
-        starts = (0, w, 2 * w, 3 * w, 3 * w + u, 3 * w + 2 * u)
-        index = [kept.weights] * 3 + [kept.units] * 2 + [np.arange(self._n_extra)]
+        index = [kept.weights] * 3 + [kept.units] * 2 + [np.arange(self.n_extra)]
+        starts = np.cumsum([0, *self._sizes[:-1]])
         flat = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
         where = torch.as_tensor(flat, device=self.device)
-        vectors = [vector.detach()[where] for vector in (self.theta, self.first, self.second)]
-        self._allocate(kept.architecture, vectors[0], vectors[1:], self.n_steps)
+        adam = self.optimiser.state[self.theta]
+        moments = [adam[name][where] for name in ADAM_MOMENTS]
+        self._allocate(kept.architecture, self.theta.detach()[where], moments, int(adam["step"]))
 
     def state(self) -> State:
         arrays = {
             "theta": self.theta.detach(),
-            "first": self.first,
-            "second": self.second,
             "noise": self.noise,
             "generator": self.generator.get_state(),
+            **self.optimiser.state[self.theta],
         }
         state = {name: tensor.cpu().numpy().copy() for name, tensor in arrays.items()}
-        state["n_steps"] = np.array(self.n_steps)
         state["hidden"] = np.array(self.architecture.hidden, dtype=np.int64)
         return state
 
     def restore(self, state: State) -> None:
-        hidden = tuple(state["hidden"].tolist())
-        architecture = replace(self.architecture, hidden=hidden)
-        moments = [state["first"], state["second"]]
-        self._allocate(architecture, state["theta"], moments, int(state["n_steps"]))
+        architecture = replace(self.architecture, hidden=tuple(state["hidden"].tolist()))
+        moments = [state[name] for name in ADAM_MOMENTS]
+        self._allocate(architecture, state["theta"], moments, int(state["step"]))
         self.noise = self._tensor(state["noise"])
         self.generator.set_state(torch.from_numpy(state["generator"].copy()))
 
@@ -193,98 +248,99 @@ class TorchEngine:
     ) -> Tensor:
         mean, variance, kl = self._weights(self.generator)
         if eps is None:
-            eps = self._normal(len(rows), self.generator)
+            eps = self._normal((len(rows), self.architecture.n_units), self.generator)
         eta = self._forward(self.x[rows], mean, variance, eps)
         nll = self._nll(rows, eta).sum()
         self.theta.grad = None
         (nll + kl_weight * kl).backward()
+        self._mask_gradient()
         self._adam(rate, lambda_rate)
         if self.noise_rate:
             self._follow_noise(rows, eta.detach())
         return nll.detach()
 
-    def _weights(self, generator: torch.Generator) -> tuple[Flat, Flat, Tensor]:
-        """Mean and variance of all weights and biases, and their divergence."""
+    def _weights(
+        self, generator: torch.Generator, value: bool = False
+    ) -> tuple[Flat, Flat, Tensor]:
+        """Mean and variance of all weights and biases, and their divergence.
+
+        The divergence's number is computed only where ``value`` asks for it, its gradient
+        always.
+        """
         mu, rho, lam, bias_mu, bias_rho, _ = self._parts(self.theta)
-        return self._spike_and_slab(mu, rho, lam, bias_mu, bias_rho)
+        return self._spike_and_slab(mu, rho, lam, bias_mu, bias_rho, value)
 
     def _spike_and_slab(
-        self, mu: Tensor, rho: Tensor, lam: Tensor, bias_mu: Tensor, bias_rho: Tensor
+        self, mu: Tensor, rho: Tensor, lam: Tensor, bias_mu: Tensor, bias_rho: Tensor, value: bool
     ) -> tuple[Flat, Flat, Tensor]:
-        alpha, sigma = torch.sigmoid(lam), F.softplus(rho)
+        prior = replace(self.prior, value=value)
+        mean, variance, kl = SpikeAndSlab.apply(mu, rho, lam, prior)
         bias_sigma = F.softplus(bias_rho)
-        mean, variance = moments(mu, sigma, alpha)
-        kl = kl_from_lambda(
-            mu,
-            sigma,
-            alpha,
-            lam,
-            F.softplus(lam),
-            tau=self.tau,
-            logit_psi=self.logit_psi,
-            log_not_psi=self.log_not_psi,
-            df=self.prior.df,
-        ).sum()
-        kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.prior.bias_tau).sum()
+        kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.bias_tau).sum()
         return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
 
     def _forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
-        """The linear predictor of a batch, with fresh noise on every pre-activation."""
+        """The linear predictor of a batch, with fresh noise on every pre-activation.
+
+        Vectors are split once rather than sliced: the gradient of a slice would fill a vector
+        of zeros for each piece.
+        """
         net = self.architecture
-        m, v = self._covariate_part(x, *mean), self._covariate_part(x * x, *variance)
-        z = torch.empty(0)
-        for layer, units in enumerate(net.units):
-            m_layer, v_layer = m[:, units], v[:, units]
-            if layer and net.widths[layer - 1]:
-                block = net.hidden_block(layer)
+        mean_weights, variance_weights = self._matrices(mean[0]), self._matrices(variance[0])
+        widths = list(net.widths)
+        m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths, dim=1)
+        v = self._covariate_part(x * x, variance_weights[0], variance[1]).split(widths, dim=1)
+        noise = eps.split(widths, dim=1)
+        z = torch.addcmul(m[0], v[0].sqrt(), noise[0])
+        for layer in range(1, net.n_layers):
+            m_layer, v_layer = m[layer], v[layer]
+            if net.widths[layer - 1]:
                 hidden = activate(net.activation, z)
-                m_layer = torch.addmm(m_layer, hidden, block.view(mean[0]).T)
-                v_layer = torch.addmm(v_layer, hidden * hidden, block.view(variance[0]).T)
-            z = torch.addcmul(m_layer, v_layer.sqrt(), eps[:, units])
+                m_layer = torch.addmm(m_layer, hidden, mean_weights[layer].T)
+                v_layer = torch.addmm(v_layer, hidden * hidden, variance_weights[layer].T)
+            z = torch.addcmul(m_layer, v_layer.sqrt(), noise[layer])
         return z
 
-    def _covariate_part(self, x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+    def _matrices(self, weights: Tensor) -> list[Tensor]:
+        """The covariate matrix of all layers, then each layer's hidden weights."""
+        net = self.architecture
+        hidden = [net.hidden_block(layer) for layer in range(1, net.n_layers)]
+        shapes = [(net.n_covariate_rows, net.n_covariates)]
+        shapes += [(block.n_targets, block.n_sources) for block in hidden]
+        parts = weights.split([rows * columns for rows, columns in shapes])
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+    def _covariate_part(self, x: Tensor, covariates: Tensor, biases: Tensor) -> Tensor:
         """What covariates and biases send to all units, (rows, units)."""
         net = self.architecture
-        covariates = net.covariate_matrix(weights)
         if net.input_skip:
             return torch.addmm(biases, x, covariates.T)
-        first = net.n_covariate_rows
-        rest = biases[first:].expand(len(x), -1)
-        return torch.cat([torch.addmm(biases[:first], x, covariates.T), rest], dim=1)
+        first, rest = biases.split([net.n_covariate_rows, net.n_units - net.n_covariate_rows])
+        parts = [torch.addmm(first, x, covariates.T), rest.expand(len(x), -1)]
+        return torch.cat(parts, dim=1)
 
     def _nll(self, rows: Tensor, eta: Tensor) -> Tensor:
         nll = self.likelihood.nll(self.y[rows], eta, self.noise)
         return nll if self.sample_weight is None else nll * self.sample_weight[rows]
 
+    def _mask_gradient(self) -> None:
+        """For subclasses whose parameters are not all free to move."""
+
     @torch.no_grad()
     def _adam(self, rate: float, lambda_rate: float) -> None:
-        self.n_steps += 1
-        gradient = self._gradient()
-        beta1, beta2 = ADAM_BETAS
-        self.first.lerp_(gradient, 1 - beta1)
-        self.second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-        root = self.second.sqrt().mul_((1 - beta2**self.n_steps) ** -0.5).add_(ADAM_EPS)
-        step = self.first * self._rates(rate, lambda_rate)
-        self.theta.addcdiv_(step, root, value=-1 / (1 - beta1**self.n_steps))
-        _, rho, lam, _, bias_rho, _ = self._parts(self.theta)
+        """One step of Adam; the steps of the means and of lambda are stretched afterwards."""
+        mu, rho, lam, _, bias_rho, _ = self._parts(self.theta)
+        old_mu = None if self.mu_step is None else mu.clone()
+        old_lam = None if lambda_rate == rate else lam.clone()
+        self.optimiser.param_groups[0]["lr"] = rate
+        self.optimiser.step()
+        if old_mu is not None and self.mu_step is not None:
+            mu.copy_(torch.lerp(old_mu, mu, self.mu_step))
+        if old_lam is not None:
+            lam.copy_(torch.lerp(old_lam, lam, lambda_rate / rate if rate else 0.0))
         rho.clamp_(max=LARGEST_RHO)
         lam.clamp_(-LARGEST_LAMBDA, LARGEST_LAMBDA)
         bias_rho.clamp_(max=LARGEST_RHO)
-
-    def _gradient(self) -> Tensor:
-        assert self.theta.grad is not None
-        return self.theta.grad
-
-    def _rates(self, rate: float, lambda_rate: float) -> Tensor:
-        """Adam's rate of every parameter."""
-        if self._rates_at != (rate, lambda_rate):
-            mu, _, lam, _, _, _ = self._parts(self.rates)
-            self.rates.fill_(rate)
-            mu.mul_(self.mu_step)
-            lam.fill_(lambda_rate)
-            self._rates_at = (rate, lambda_rate)
-        return self.rates
 
     @torch.no_grad()
     def _follow_noise(self, rows: Tensor, eta: Tensor) -> None:
@@ -297,8 +353,6 @@ class TorchEngine:
         self.noise.lerp_(variance, self.noise_rate)
 
     # -- memory -------------------------------------------------------------------------
-
-    _n_extra = 0  # parameters of subclasses beyond weights and biases
 
     def _start(self, posterior: Posterior, seed: int) -> NDArray:
         """All parameters of the starting posterior, flat."""
@@ -314,19 +368,24 @@ class TorchEngine:
     ) -> None:
         self.architecture = architecture
         w, u = architecture.n_weights, architecture.n_units
-        self._sizes = [w, w, w, u, u, self._n_extra]
+        self._sizes = [w, w, w, u, u, self.n_extra]
         self.theta = self._tensor(theta).requires_grad_()
+        self.optimiser = torch.optim.Adam(
+            [self.theta], betas=ADAM_BETAS, eps=ADAM_EPS, fused=self.device.type != "mps"
+        )
         zeros = torch.zeros_like(self.theta, requires_grad=False)
-        self.first, self.second = map(self._tensor, moments or (zeros, zeros))
-        self.rates, self._rates_at = zeros, (np.nan, np.nan)
-        self.n_steps = n_steps
+        first, second = map(self._tensor, moments or (zeros, zeros))
+        self.optimiser.state[self.theta] = {
+            "step": torch.tensor(float(n_steps), device=self.device),
+            "exp_avg": first,
+            "exp_avg_sq": second,
+        }
 
     def _parts(self, theta: Tensor) -> tuple[Tensor, ...]:
         """mu, rho, lam, bias_mu, bias_rho and what a subclass adds, as views."""
         return theta.split(self._sizes)
 
-    def _normal(self, n_rows: int, generator: torch.Generator) -> Tensor:
-        shape = (n_rows, self.architecture.n_units)
+    def _normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=self.dtype, device=self.device)
 
     def _tensor(self, array: NDArray | Tensor) -> Tensor:
