@@ -22,7 +22,7 @@ def shortened(name: str, length: int) -> str:
     Examples
     --------
     >>> shortened("worst concave points (mean of three)", 20)
-    'worst conca… three)'
+    'worst concave…three)'
     """
     if len(name) <= length:
         return name

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from islab.network import PIECEWISE_LINEAR
 from islab.sparse import SparseNetwork, Units
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 Output = str | int
 Baseline = str | ArrayLike
 

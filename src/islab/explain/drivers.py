@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from islab.explain.local import LocalExplanation
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

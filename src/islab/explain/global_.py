@@ -17,7 +17,7 @@ from islab.sparse import SparseNetwork
 if TYPE_CHECKING:
     import pandas as pd
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 
@@ -107,8 +107,8 @@ def explain_global(
     >>> explanation = explain_global(posterior.median(), posterior=posterior, random_state=0)
     >>> explanation.covariates[["covariate", "count_0", "used_probability"]]
       covariate  count_0  used_probability
-    0        x0        1             0.880
-    1        x1        1             0.885
+    0        x0        1              0.86
+    1        x1        1              0.85
     """
     number = None if output is None else output_number(network.units, output)
     contributions = _contributions(network, x, number)

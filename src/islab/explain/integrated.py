@@ -21,7 +21,7 @@ from islab.sparse import SparseNetwork
 if TYPE_CHECKING:
     import pandas as pd
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 
 @dataclass(frozen=True)

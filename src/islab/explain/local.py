@@ -28,8 +28,9 @@ from islab.sparse import SparseNetwork, Units
 if TYPE_CHECKING:
     import pandas as pd
 
+    from islab.explain.drivers import Drivers
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 LARGEST_DRAWS = 500_000_000

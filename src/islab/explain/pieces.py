@@ -11,7 +11,7 @@ from islab.likelihoods import get_likelihood
 from islab.network import slopes
 from islab.sparse import SparseNetwork
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 NUMBERS_AT_ONCE = 1_000_000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+Float = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
