@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine with Python 3.11, make, git and gcc:
+#   make demo   and   make test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test test-slow lint format bench docs wheel sanitize clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/engines/native/*.cpp src/islab/engines/native/*.h)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/islab demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow -n 2
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/steps.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/shrinking.py
+
+wheel: setup
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache
