@@ -182,7 +182,10 @@ def folded_chain(**changes):
     net = Architecture(1, (1, 1), 1, activation="identity")
     kept = np.zeros(net.n_weights, dtype=bool)
     kept[[net.weight_index(1)[0, 0], *net.weight_index(2)[0]]] = True
-    return wired(net, kept, bias_mu=np.array([2.0, -1.0, 0.5]), **changes)
+    rho = np.ones(net.n_weights)  # wide enough for products of spreads to matter
+    return wired(
+        net, kept, bias_mu=np.array([2.0, -1.0, 0.5]), rho=rho, bias_rho=rho[:3], **changes
+    )
 
 
 def test_folded_constants_keep_their_spread():
