@@ -23,6 +23,7 @@ from islab.progress import ProgressBar
 from islab.training import Stage, Trained, train
 
 PLENTY_OF_ROWS = 16_000
+DEFAULT_SPARSITY = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,11 @@ class Recipe:
 
 
 def default_recipe(
-    n_rows: int, n_classes: int = 0, *, hidden: tuple[int, ...] = (20, 20, 20, 20)
+    n_rows: int,
+    n_classes: int = 0,
+    *,
+    hidden: tuple[int, ...] = (20, 20, 20, 20),
+    sparsity: float | str = "auto",
 ) -> Recipe:
     """The recipe for data of this size, the same constants for everything.
 
@@ -76,7 +81,15 @@ def default_recipe(
     n_rows : int
     n_classes : int
         Classes of a categorical target, 0 for other targets.
+    hidden : tuple of int
+        Widths of the hidden layers; empty for the linear model alone.
+    sparsity : "auto" or float
+        From 0, the most accurate network, to 1, the one that is easiest to read.
     """
+    level = DEFAULT_SPARSITY if sparsity == "auto" else float(sparsity)
+    if not 0 <= level <= 1:
+        raise ValueError(f"Got sparsity={sparsity!r}, expected 'auto' or a number from 0 to 1.")
+    learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
     batch = min(n_rows, max(64, min(512, n_rows // 4)))
     linear = Stage(
@@ -86,6 +99,7 @@ def default_recipe(
         lambda_rate=0.05,
         kl_ramp=0.5 if n_classes > 2 else 0.0,
         psi=0.5,
+        empirical_bayes=learn_priors,
         shrink=None,
     )
     start = Initial(covariate_inclusion=(2.0, 2.0), means="he", output_scale=(0.1, 0.3))
@@ -93,7 +107,12 @@ def default_recipe(
         return Recipe(hidden=(), network=linear, initial=start)
     return Recipe(
         hidden=hidden,
-        network=Stage(n_steps=round(6000 * effort), batch_size=batch),
+        network=Stage(
+            n_steps=round(6000 * effort),
+            batch_size=batch,
+            psi=0.4 * 0.25**level,
+            empirical_bayes=learn_priors,
+        ),
         initial=start,
         linear=linear,
         linear_initial=start,
