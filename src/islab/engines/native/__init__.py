@@ -1,0 +1,254 @@
+"""The native engine: whole runs of training steps in C++, for dense LRT networks on a CPU.
+
+``kernel.h`` describes how the C++ side works. This side owns all memory: parameters and Adam's
+moments are numpy arrays that the kernel changes in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from islab.architecture import LEAKY_SLOPE, Architecture
+from islab.engines.base import (
+    ADAM_BETAS,
+    ADAM_EPS,
+    LARGEST_LAMBDA,
+    LARGEST_RHO,
+    Parameters,
+    Problem,
+    State,
+    Steps,
+)
+from islab.equations import quadrature, student_log_constant
+from islab.likelihoods import LARGEST_LOG_RATE, get_likelihood
+from islab.posterior import Posterior
+from islab.priors import Prior
+
+try:
+    from islab.engines.native import _kernel
+except ImportError as error:
+    raise ImportError(
+        "The compiled native engine is missing; install a C++ compiler and reinstall islab-bnn, "
+        "or use the torch engine (pip install 'islab-bnn[torch]')."
+    ) from error
+
+__all__ = ["NativeEngine"]
+
+LEARNERS = {np.dtype(np.float32): _kernel.Learner32, np.dtype(np.float64): _kernel.Learner64}
+
+
+class NativeEngine:
+    """Learns a dense posterior with the local reparametrisation trick, in compiled code.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Where to start; copied.
+    problem : Problem
+    seed : int
+    noise_rate : float
+        Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
+    dtype : dtype
+        float32, or float64 for tests.
+
+    Notes
+    -----
+    One engine belongs to one thread at a time; different engines run in parallel. A run uses one
+    thread, except that BLAS may use more for the products of large layers. To fit several such
+    networks at once, limit BLAS to one thread before the fits start (``threadpoolctl``).
+    """
+
+    parallel: ClassVar[str] = "threads"
+    instructions: ClassVar[str] = _kernel.instruction_sets()[0]
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        problem: Problem,
+        *,
+        seed: int,
+        noise_rate: float = 0.02,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        self.likelihood = get_likelihood(posterior.likelihood)
+        self._check(posterior, problem)
+        self.n_rows = problem.n_rows
+        self.n_weights_initial = posterior.n_weights_initial
+        self.noise = self._array(posterior.noise)
+        self.generator = _generator(seed)
+        weight = problem.sample_weight
+        self._learner = LEARNERS[self.dtype](
+            self._array(problem.x),
+            self._array(problem.y),
+            None if weight is None else self._array(weight),
+            self._offset(problem),
+            likelihood=self.likelihood.name,
+            rules=_kernel.Rules(
+                beta1=ADAM_BETAS[0],
+                beta2=ADAM_BETAS[1],
+                epsilon=ADAM_EPS,
+                largest_rho=LARGEST_RHO,
+                largest_lambda=LARGEST_LAMBDA,
+                leaky_slope=LEAKY_SLOPE,
+                largest_log_rate=LARGEST_LOG_RATE,
+                noise_rate=noise_rate if self.likelihood.learns_noise else 0.0,
+            ),
+            instructions=self.instructions,
+            **_wiring(posterior.architecture),
+        )
+        parts = (posterior.mu, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+        self._allocate(posterior.architecture, np.concatenate(parts))
+
+    # -- protocol -----------------------------------------------------------------------
+
+    def set_prior(self, prior: Prior, mu_step: NDArray) -> None:
+        student = [] if prior.df is None else quadrature()
+        self._learner.set_prior(
+            tau=_doubles(prior.tau),
+            psi=_doubles(prior.psi),
+            mu_step=_doubles(mu_step),
+            bias_tau=prior.bias_tau,
+            df=prior.df or 0.0,
+            log_constant=0.0 if prior.df is None else student_log_constant(prior.df),
+            nodes=_doubles([node for node, _ in student]),
+            node_weights=_doubles([weight for _, weight in student]),
+        )
+
+    def run(self, steps: Steps, noise: NDArray | None = None) -> float:
+        total = self._learner.run(
+            theta=self.theta,
+            first=self.first,
+            second=self.second,
+            noise=self.noise,
+            generator=self.generator,
+            n_steps=self.n_steps,
+            rows=np.ascontiguousarray(steps.rows, dtype=np.int64),
+            sizes=np.ascontiguousarray(steps.sizes, dtype=np.int64),
+            rate=_doubles(steps.rate),
+            lambda_rate=_doubles(steps.lambda_rate),
+            kl_weight=_doubles(steps.kl_weight),
+            given=None if noise is None else self._array(noise),
+        )
+        self.n_steps += len(steps)
+        return total / len(steps.rows)
+
+    def parameters(self) -> Parameters:
+        return Parameters(*np.split(self.theta, self._ends), noise=self.noise)
+
+    def posterior(self) -> Posterior:
+        mu, rho, lam, bias_mu, bias_rho = np.split(self.theta.astype(float), self._ends)
+        return Posterior(
+            architecture=self.architecture,
+            mu=mu,
+            rho=rho,
+            lam=lam,
+            bias_mu=bias_mu,
+            bias_rho=bias_rho,
+            likelihood=self.likelihood.name,
+            noise=self.noise.astype(float),
+            n_weights_initial=self.n_weights_initial,
+        )
+
+    def kl(self) -> float:
+        return self._learner.divergence(theta=self.theta)
+
+    def expected_nll(self, passes: int, seed: int) -> float:
+        return self._learner.expected_nll(
+            theta=self.theta, noise=self.noise, generator=_generator(seed), passes=passes
+        )
+
+    def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
+        kept = self.architecture.keep_units(masks)
+        w, u = self.architecture.n_weights, self.architecture.n_units
+        self.parameters().bias_mu[...] += bias_shift
+        starts = (0, w, 2 * w, 3 * w, 3 * w + u)
+        index = [kept.weights] * 3 + [kept.units] * 2
+        where = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
+        vectors = [vector[where] for vector in (self.theta, self.first, self.second)]
+        self._allocate(kept.architecture, *vectors, n_steps=self.n_steps)
+
+    def state(self) -> State:
+        names = ("theta", "first", "second", "noise", "generator")
+        state = {name: getattr(self, name).copy() for name in names}
+        state["n_steps"] = np.array(self.n_steps)
+        state["hidden"] = np.array(self.architecture.hidden, dtype=np.int64)
+        return state
+
+    def restore(self, state: State) -> None:
+        hidden = tuple(int(width) for width in state["hidden"])
+        vectors = [state[name] for name in ("theta", "first", "second")]
+        architecture = replace(self.architecture, hidden=hidden)
+        self._allocate(architecture, *vectors, n_steps=int(state["n_steps"]))
+        self.noise = self._array(state["noise"])
+        self.generator = np.array(state["generator"], dtype=np.uint32)
+
+    # -- memory -------------------------------------------------------------------------
+
+    def _allocate(
+        self,
+        architecture: Architecture,
+        theta: NDArray,
+        first: NDArray | None = None,
+        second: NDArray | None = None,
+        n_steps: int = 0,
+    ) -> None:
+        self._learner.set_network(**_wiring(architecture))
+        self.architecture = architecture
+        w, u = architecture.n_weights, architecture.n_units
+        self._ends = (w, 2 * w, 3 * w, 3 * w + u)
+        self.theta = self._array(theta)
+        self.first = np.zeros_like(self.theta) if first is None else self._array(first)
+        self.second = np.zeros_like(self.theta) if second is None else self._array(second)
+        self.n_steps = n_steps
+
+    def _array(self, values: NDArray) -> NDArray:
+        """A copy in the engine's precision."""
+        return np.array(values, dtype=self.dtype, order="C")
+
+    def _offset(self, problem: Problem) -> NDArray | None:
+        """The part of each row's NLL that no parameter moves: log y! of counts."""
+        if self.likelihood.name != "poisson":
+            return None
+        from scipy.special import gammaln
+
+        return self._array(gammaln(np.asarray(problem.y, dtype=float) + 1).sum(axis=1))
+
+    def _check(self, posterior: Posterior, problem: Problem) -> None:
+        if self.dtype not in LEARNERS:
+            raise ValueError(f"Got dtype={self.dtype}, expected float32 or float64.")
+        if posterior.multipliers is not None:
+            raise ValueError(
+                "Got a posterior with a flow, expected an LRT posterior; try the torch engine."
+            )
+        net = posterior.architecture
+        for name, table, columns in (
+            ("x", problem.x, net.n_covariates),
+            ("y", problem.y, net.n_outputs),
+        ):
+            if table.shape[1] != columns:
+                raise ValueError(
+                    f"Got {name} with {table.shape[1]} columns, expected the {columns} of the "
+                    "posterior's architecture."
+                )
+
+
+def _wiring(architecture: Architecture) -> dict:
+    return {
+        "widths": architecture.widths,
+        "input_skip": architecture.input_skip,
+        "activation": architecture.activation,
+    }
+
+
+def _generator(seed: int) -> NDArray[np.uint32]:
+    """Seeds of the kernel's eight random streams, four words each."""
+    return np.random.SeedSequence(seed).generate_state(32, np.uint32).reshape(4, 8)
+
+
+def _doubles(values: ArrayLike) -> NDArray[np.float64]:
+    return np.ascontiguousarray(values, dtype=np.float64)

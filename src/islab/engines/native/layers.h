@@ -1,0 +1,296 @@
+// Forward and backward through a batch.
+
+#pragma once
+
+#include <new>
+
+#include "normal.h"
+#include "outputs.h"
+#include "products.h"
+#include "weights.h"
+
+namespace {
+
+using islab::Activation;
+using islab::Data;
+using islab::Layer;
+
+constexpr std::size_t cache_line = 64;
+
+// Numbers that live as long as a call.
+template <class T>
+class Buffer {
+   public:
+    explicit Buffer(Index count)
+        : at_(static_cast<T*>(
+              ::operator new(std::size_t(count) * sizeof(T), std::align_val_t(cache_line)))) {}
+    ~Buffer() { ::operator delete(at_, std::align_val_t(cache_line)); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    operator T*() { return at_; }
+
+   private:
+    T* at_;
+};
+
+template <class T>
+inline Index padded_rows(Index rows) {
+    return (rows + width<T> - 1) / width<T> * width<T>;
+}
+
+// Distance between two units of a batch: an odd number of cache lines (see kernel.h).
+template <class T>
+inline Index unit_stride(Index rows) {
+    const Index line = Index(cache_line / sizeof(T));
+    return ((rows + line - 1) / line | 1) * line;
+}
+
+// Room for one batch; units and covariates are the rows of these matrices.
+template <class T>
+struct Room {
+    Room(const Network& net, Index largest)
+        : stride(unit_stride<T>(largest)),
+          x(net.n_covariates * stride),
+          x2(net.n_covariates * stride),
+          y(net.n_outputs * stride),
+          eta(net.n_outputs * stride),
+          weight(stride),
+          mean(net.n_units * stride),
+          variance(net.n_units * stride),
+          eps(net.n_units * stride),
+          hidden((net.n_units - net.n_outputs) * stride),
+          hidden2((net.n_units - net.n_outputs) * stride),
+          zeros(net.n_covariates + net.n_units) {
+        for (Index i = 0; i < net.n_covariates + net.n_units; ++i) zeros[i] = 0;
+    }
+    const Index stride;
+    Index rows = 0;  // of the present batch, padded
+    Buffer<T> x, x2, y;
+    Buffer<T> eta;             // the linear predictor
+    Buffer<T> weight;          // (rows,) sample weights
+    Buffer<T> mean, variance;  // of the pre-activations; then their gradients G and Gv
+    Buffer<T> eps;             // then eps / (2 sd)
+    Buffer<T> hidden, hidden2; // activations and their squares
+    Buffer<T> zeros;           // stands in for the padded rows
+};
+
+// -- gathering --------------------------------------------------------------------------------
+
+// Row-major rows source(0), source(1), ... into a unit-major matrix, padded with zeros. Sixteen
+// rows at a time: they stay in the cache while whole lines are written.
+template <class T, class Source>
+void transpose(Index n_rows, Index padded, Index columns, Source source, const T* zeros, T* to,
+               Index stride) {
+    constexpr Index at_once = 16;
+    for (Index begin = 0; begin < padded; begin += at_once) {
+        const Index n = padded - begin < at_once ? padded - begin : at_once;
+        const T* from[at_once];
+        for (Index i = 0; i < n; ++i) from[i] = begin + i < n_rows ? source(begin + i) : zeros;
+        for (Index column = 0; column < columns; ++column)
+            for (Index i = 0; i < n; ++i) to[column * stride + begin + i] = from[i][column];
+    }
+}
+
+template <class T>
+void gather(const Network& net, const Data<T>& data, const std::int64_t* rows, Index n_rows,
+            Room<T>& room) {
+    const Index v = net.n_covariates, m = net.n_outputs, padded = padded_rows<T>(n_rows);
+    room.rows = padded;
+    transpose<T>(n_rows, padded, v, [&](Index i) { return data.x + rows[i] * v; }, room.zeros, room.x,
+              room.stride);
+    transpose<T>(n_rows, padded, m, [&](Index i) { return data.y + rows[i] * m; }, room.zeros, room.y,
+              room.stride);
+    for (Index column = 0; column < v; ++column) {
+        const T* x = room.x + column * room.stride;
+        T* x2 = room.x2 + column * room.stride;
+        for (Index row = 0; row < padded; ++row) x2[row] = x[row] * x[row];
+    }
+    for (Index row = 0; row < padded; ++row) {
+        const T weight = row >= n_rows          ? T(0)
+                         : data.sample_weight ? data.sample_weight[rows[row]]
+                                              : T(1);
+        room.weight[row] = weight;
+    }
+}
+
+// Standard normal numbers for all units, drawn or given (rows, units).
+template <class T>
+void draw_noise(const Network& net, std::uint32_t* generator, const T* given, Index n_rows,
+                Room<T>& room) {
+    if (given) {
+        transpose<T>(n_rows, room.rows, net.n_units, [&](Index i) { return given + i * net.n_units; },
+                  room.zeros, room.eps, room.stride);
+        return;
+    }
+    for (Index unit = 0; unit < net.n_units; ++unit)
+        fill_normal<T>(generator, room.eps + unit * room.stride, room.rows);
+}
+
+// -- forward ----------------------------------------------------------------------------------
+
+template <Activation activation, class T>
+inline Lanes<T> activate(Lanes<T> z, T leaky_slope) {
+    if constexpr (activation == Activation::relu) return at_least<T>(z, T(0));
+    if constexpr (activation == Activation::leaky_relu) return z > T(0) ? z : leaky_slope * z;
+    if constexpr (activation == Activation::sigmoid) return sigmoid<T>(z);
+    if constexpr (activation == Activation::tanh) return T(2) * sigmoid<T>(T(2) * z) - T(1);
+    return z;
+}
+
+// The derivative, from the activation's value.
+template <Activation activation, class T>
+inline Lanes<T> activation_slope(Lanes<T> h, T leaky_slope) {
+    if constexpr (activation == Activation::relu) return h > T(0) ? fill<T>(1) : fill<T>(0);
+    if constexpr (activation == Activation::leaky_relu)
+        return h > T(0) ? fill<T>(1) : fill<T>(leaky_slope);
+    if constexpr (activation == Activation::sigmoid) return h * (T(1) - h);
+    if constexpr (activation == Activation::tanh) return T(1) - h * h;
+    return fill<T>(1);
+}
+
+// Below this a variance is as good as zero, and its root could not be divided by.
+template <class T>
+constexpr T least_variance = T(1e-36);
+
+// Adds the noise to pre-activations; leaves eps / (2 sd) for the way back.
+template <class T>
+inline Lanes<T> add_noise(const T* mean, const T* variance, T* eps) {
+    const Lanes<T> sd = square_root<T>(at_least<T>(load(variance), least_variance<T>));
+    const Lanes<T> noise = load(eps);
+    store(eps, Lanes<T>(T(0.5) * noise / sd));
+    return load(mean) + sd * noise;
+}
+
+template <Activation activation, class T>
+void hidden_units(const Layer& layer, T leaky_slope, Room<T>& room) {
+    for (Index unit = layer.first_unit; unit < layer.first_unit + layer.width; ++unit)
+        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
+            const Lanes<T> z = add_noise<T>(room.mean + at, room.variance + at, room.eps + at);
+            const Lanes<T> h = activate<activation, T>(z, leaky_slope);
+            store(room.hidden + at, h);
+            store(room.hidden2 + at, Lanes<T>(h * h));
+        }
+}
+
+template <class T>
+void output_units(const Layer& layer, Room<T>& room) {
+    const Index first = layer.first_unit * room.stride;
+    for (Index output = 0; output < layer.width; ++output)
+        for (Index row = 0; row < room.rows; row += width<T>) {
+            const Index to = output * room.stride + row, at = first + to;
+            store(room.eta + to, add_noise<T>(room.mean + at, room.variance + at, room.eps + at));
+        }
+}
+
+// Pre-activations start from the biases.
+template <class T>
+void start_from_biases(const Network& net, const T* bias, const Weights<T>& w, Room<T>& room) {
+    for (Index unit = 0; unit < net.n_units; ++unit) {
+        const Lanes<T> mean = fill<T>(bias[unit]), variance = fill<T>(w.bias_variance[unit]);
+        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
+            store(room.mean + at, mean);
+            store(room.variance + at, variance);
+        }
+    }
+}
+
+// From x and eps to the linear predictor.
+template <Activation activation, class T>
+void forward(const Network& net, const Rules& rules, const T* bias, const Weights<T>& w,
+             Gemm<T> gemm, Room<T>& room) {
+    const Index v = net.n_covariates, stride = room.stride, rows = room.rows;
+    start_from_biases(net, bias, w, room);
+    multiply<T>(gemm, net.n_covariate_rows, rows, v, {w.mean, v, 1}, {room.x, stride},
+                {room.mean, stride});
+    multiply<T>(gemm, net.n_covariate_rows, rows, v, {w.variance, v, 1}, {room.x2, stride},
+                {room.variance, stride});
+    for (Index number = 0; number < net.n_layers; ++number) {
+        const Layer& layer = net.layers[number];
+        const Index here = layer.first_unit * stride, k = layer.below;
+        const Index below = (layer.first_unit - k) * stride;
+        multiply<T>(gemm, layer.width, rows, k, {w.mean + layer.hidden_start, k, 1},
+                    {room.hidden + below, stride}, {room.mean + here, stride});
+        multiply<T>(gemm, layer.width, rows, k, {w.variance + layer.hidden_start, k, 1},
+                    {room.hidden2 + below, stride}, {room.variance + here, stride});
+        if (number + 1 < net.n_layers)
+            hidden_units<activation, T>(layer, T(rules.leaky_slope), room);
+        else
+            output_units<T>(layer, room);
+    }
+}
+
+// -- backward ---------------------------------------------------------------------------------
+
+// From G of the output units: Gv, and the sums that the biases need.
+template <class T>
+void output_gradients(const Layer& layer, Weights<T>& w, Room<T>& room) {
+    for (Index unit = layer.first_unit; unit < layer.first_unit + layer.width; ++unit) {
+        Lanes<T> sum{}, sum_variance{};
+        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
+            const Lanes<T> g = load(room.mean + at), gv = g * load(room.eps + at);
+            store(room.variance + at, gv);
+            sum += g;
+            sum_variance += gv;
+        }
+        w.by_bias[unit] = total<T>(sum);
+        w.by_bias_variance[unit] = total<T>(sum_variance);
+    }
+}
+
+// The same for hidden units, whose dNLL/dh is mean + 2 h variance.
+template <Activation activation, class T>
+void hidden_gradients(Index first, Index last, T leaky_slope, Weights<T>& w, Room<T>& room) {
+    for (Index unit = first; unit < last; ++unit) {
+        Lanes<T> sum{}, sum_variance{};
+        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
+            const Lanes<T> h = load(room.hidden + at);
+            const Lanes<T> by_h = load(room.mean + at) + T(2) * h * load(room.variance + at);
+            const Lanes<T> g = by_h * activation_slope<activation, T>(h, leaky_slope);
+            const Lanes<T> gv = g * load(room.eps + at);
+            store(room.mean + at, g);
+            store(room.variance + at, gv);
+            sum += g;
+            sum_variance += gv;
+        }
+        w.by_bias[unit] = total<T>(sum);
+        w.by_bias_variance[unit] = total<T>(sum_variance);
+    }
+}
+
+template <class T>
+void clear_units(Index first, Index last, Room<T>& room) {
+    for (Index unit = first; unit < last; ++unit)
+        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
+            store(room.mean + at, Lanes<T>{});
+            store(room.variance + at, Lanes<T>{});
+        }
+}
+
+// From G of the output units, in their means, to the gradients of all weights.
+template <Activation activation, class T>
+void backward(const Network& net, const Rules& rules, Weights<T>& w, Gemm<T> gemm,
+              Room<T>& room) {
+    const Index v = net.n_covariates, stride = room.stride, rows = room.rows;
+    output_gradients<T>(net.layers[net.n_layers - 1], w, room);
+    for (Index number = net.n_layers - 1; number > 0; --number) {
+        const Layer& layer = net.layers[number];
+        const Index k = layer.below, first = layer.first_unit - k;
+        const Index here = layer.first_unit * stride, below = first * stride;
+        correlate<T>(gemm, layer.width, k, rows, {room.mean + here, stride},
+                     {room.hidden + below, stride}, w.by_mean + layer.hidden_start);
+        correlate<T>(gemm, layer.width, k, rows, {room.variance + here, stride},
+                     {room.hidden2 + below, stride}, w.by_variance + layer.hidden_start);
+        clear_units(first, layer.first_unit, room);
+        multiply<T>(gemm, k, rows, layer.width, {w.mean + layer.hidden_start, 1, k},
+                    {room.mean + here, stride}, {room.mean + below, stride});
+        multiply<T>(gemm, k, rows, layer.width, {w.variance + layer.hidden_start, 1, k},
+                    {room.variance + here, stride}, {room.variance + below, stride});
+        hidden_gradients<activation, T>(first, layer.first_unit, T(rules.leaky_slope), w, room);
+    }
+    correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.mean, stride}, {room.x, stride},
+                 w.by_mean);
+    correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.variance, stride},
+                 {room.x2, stride}, w.by_variance);
+}
+
+}  // namespace

@@ -1,0 +1,24 @@
+// The kernel for x86-64 processors with AVX2 and FMA (since about 2013).
+
+#include "variants.h"
+
+#ifdef ISLAB_HAS_AVX2
+
+// The library's own inline functions stay with the instructions of any processor.
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#pragma GCC target("avx2,fma")
+#define VECTOR_BYTES 32
+
+#include "steps.h"
+
+namespace islab::avx2 {
+const Kernel<float> single_precision = kernel_of_this_file<float>();
+const Kernel<double> double_precision = kernel_of_this_file<double>();
+}  // namespace islab::avx2
+
+#endif
