@@ -1,6 +1,21 @@
 """Plots with matplotlib: axes go in, axes come out, nothing is shown."""
 
+from islab.plots.bars import attribution_bars, driver_bars, local_bars
 from islab.plots.graph import path_graph
+from islab.plots.history import training_history
+from islab.plots.images import contribution_map, pixel_maps
 from islab.plots.inclusion import inclusion_map
+from islab.plots.predictive import calibration_curve, predictive_intervals
 
-__all__ = ["inclusion_map", "path_graph"]
+__all__ = [
+    "attribution_bars",
+    "calibration_curve",
+    "contribution_map",
+    "driver_bars",
+    "inclusion_map",
+    "local_bars",
+    "path_graph",
+    "pixel_maps",
+    "predictive_intervals",
+    "training_history",
+]

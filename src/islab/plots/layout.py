@@ -137,9 +137,9 @@ def _few_crossings(
     for sweep in range(SWEEPS):
         backward = sweep % 2 == 0
         step = 1 if backward else -1
-        for column in range(n_columns)[::-step]:
+        for column in range(n_columns - 1)[::-step]:
             towards = column + step
-            if not 0 <= towards < n_columns:
+            if towards < 0:
                 continue
             wish = {}
             for node in order[column]:
