@@ -107,6 +107,8 @@ class NativeEngine:
     # -- protocol -----------------------------------------------------------------------
 
     def set_prior(self, prior: Prior, mu_step: NDArray) -> None:
+        if prior.df is not None and not prior.df > 0:
+            raise ValueError(f"Got df={prior.df}, expected a positive number or None.")
         student = [] if prior.df is None else quadrature()
         self._learner.set_prior(
             tau=_doubles(prior.tau),
@@ -165,7 +167,8 @@ class NativeEngine:
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         kept = self.architecture.keep_units(masks)
         w, u = self.architecture.n_weights, self.architecture.n_units
-        self.parameters().bias_mu[...] += bias_shift
+        bias_mu = self.parameters().bias_mu
+        bias_mu += np.asarray(bias_shift, dtype=self.dtype)
         starts = (0, w, 2 * w, 3 * w, 3 * w + u)
         index = [kept.weights] * 3 + [kept.units] * 2
         where = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
@@ -197,13 +200,19 @@ class NativeEngine:
         second: NDArray | None = None,
         n_steps: int = 0,
     ) -> None:
+        w, u = architecture.n_weights, architecture.n_units
+        first = np.zeros(len(theta)) if first is None else first
+        second = np.zeros(len(theta)) if second is None else second
+        for name, vector in (("theta", theta), ("first", first), ("second", second)):
+            if vector.shape != (3 * w + 2 * u,):
+                raise ValueError(
+                    f"Got {name} of shape {vector.shape}, expected ({3 * w + 2 * u},) for a "
+                    f"network with {w} weights and {u} units."
+                )
         self._learner.set_network(**_wiring(architecture))
         self.architecture = architecture
-        w, u = architecture.n_weights, architecture.n_units
         self._ends = (w, 2 * w, 3 * w, 3 * w + u)
-        self.theta = self._array(theta)
-        self.first = np.zeros_like(self.theta) if first is None else self._array(first)
-        self.second = np.zeros_like(self.theta) if second is None else self._array(second)
+        self.theta, self.first, self.second = map(self._array, (theta, first, second))
         self.n_steps = n_steps
 
     def _array(self, values: NDArray) -> NDArray:

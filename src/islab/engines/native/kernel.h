@@ -148,6 +148,8 @@ struct Kernel {
                            const T* noise, std::uint32_t* generator, Index passes, Gemm<T>);
     // Divergence of the parameters from the prior.
     double (*divergence)(const Network&, const Slab&, const T* theta);
+    // The generator's next numbers.
+    void (*normals)(std::uint32_t* generator, T* out, Index count);
 };
 
 }  // namespace islab

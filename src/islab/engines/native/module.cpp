@@ -246,6 +246,14 @@ class Learner {
         return kernel_.divergence(net_, slab_, flat);
     }
 
+    py::array_t<T> normals(py::array generator, Index count) const {
+        auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
+        if (count < 0) reject("count=" + std::to_string(count), "no negative number");
+        py::array_t<T> out(count);
+        kernel_.normals(state, out.mutable_data(), count);
+        return out;
+    }
+
    private:
     // Without the GIL another thread could change the network under a running kernel.
     std::unique_lock<std::mutex> lock_or_reject() {
@@ -357,7 +365,8 @@ void bind_learner(py::module_& module, const char* name) {
              py::arg("given"))
         .def("expected_nll", &L::expected_nll, py::kw_only(), py::arg("theta"), py::arg("noise"),
              py::arg("generator"), py::arg("passes"))
-        .def("divergence", &L::divergence, py::kw_only(), py::arg("theta"));
+        .def("divergence", &L::divergence, py::kw_only(), py::arg("theta"))
+        .def("normals", &L::normals, py::kw_only(), py::arg("generator"), py::arg("count"));
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ double expected_nll(const Network& net, const Rules& rules, const Data<T>& data,
 
 template <class T>
 Kernel<T> kernel_of_this_file() {
-    return {run<T>, expected_nll<T>, divergence<T>};
+    return {run<T>, expected_nll<T>, divergence<T>, fill_normal<T>};
 }
 
 }  // namespace
