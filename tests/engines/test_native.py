@@ -489,12 +489,14 @@ def test_one_engine_in_two_threads_is_refused():
     engine = case.native()
     thread = Thread(target=engine.run, args=(case.steps,))
     thread.start()
-    try:
-        with pytest.raises(RuntimeError, match="one engine for each thread"):
-            while thread.is_alive():
-                engine.kl()
-    finally:
-        thread.join()
+    with pytest.raises(RuntimeError, match="one engine for each thread"):
+        call_while(thread, engine.kl)
+    thread.join()
+
+
+def call_while(thread, function):
+    while thread.is_alive():
+        function()
 
 
 def test_a_missing_kernel_says_what_to_install(monkeypatch):

@@ -140,7 +140,8 @@ class NativeEngine:
         return total / len(steps.rows)
 
     def parameters(self) -> Parameters:
-        return Parameters(*np.split(self.theta, self._ends), noise=self.noise)
+        mu, rho, lam, bias_mu, bias_rho = np.split(self.theta, self._ends)
+        return Parameters(mu, rho, lam, bias_mu, bias_rho, self.noise)
 
     def posterior(self) -> Posterior:
         mu, rho, lam, bias_mu, bias_rho = np.split(self.theta.astype(float), self._ends)
@@ -172,8 +173,8 @@ class NativeEngine:
         starts = (0, w, 2 * w, 3 * w, 3 * w + u)
         index = [kept.weights] * 3 + [kept.units] * 2
         where = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
-        vectors = [vector[where] for vector in (self.theta, self.first, self.second)]
-        self._allocate(kept.architecture, *vectors, n_steps=self.n_steps)
+        moments = (self.first[where], self.second[where])
+        self._allocate(kept.architecture, self.theta[where], moments, self.n_steps)
 
     def state(self) -> State:
         names = ("theta", "first", "second", "noise", "generator")
@@ -184,9 +185,9 @@ class NativeEngine:
 
     def restore(self, state: State) -> None:
         hidden = tuple(int(width) for width in state["hidden"])
-        vectors = [state[name] for name in ("theta", "first", "second")]
         architecture = replace(self.architecture, hidden=hidden)
-        self._allocate(architecture, *vectors, n_steps=int(state["n_steps"]))
+        moments = (state["first"], state["second"])
+        self._allocate(architecture, state["theta"], moments, int(state["n_steps"]))
         self.noise = self._array(state["noise"])
         self.generator = np.array(state["generator"], dtype=np.uint32)
 
@@ -196,13 +197,11 @@ class NativeEngine:
         self,
         architecture: Architecture,
         theta: NDArray,
-        first: NDArray | None = None,
-        second: NDArray | None = None,
+        moments: tuple[NDArray, NDArray] | None = None,
         n_steps: int = 0,
     ) -> None:
         w, u = architecture.n_weights, architecture.n_units
-        first = np.zeros(len(theta)) if first is None else first
-        second = np.zeros(len(theta)) if second is None else second
+        first, second = moments or (np.zeros_like(theta), np.zeros_like(theta))
         for name, vector in (("theta", theta), ("first", first), ("second", second)):
             if vector.shape != (3 * w + 2 * u,):
                 raise ValueError(
@@ -256,7 +255,8 @@ def _wiring(architecture: Architecture) -> dict:
 
 def _generator(seed: int) -> NDArray[np.uint32]:
     """Seeds of the kernel's eight random streams, four words each."""
-    return np.random.SeedSequence(seed).generate_state(32, np.uint32).reshape(4, 8)
+    words = np.random.SeedSequence(seed).generate_state(32, np.uint32)
+    return words.astype(np.uint32).reshape(4, 8)
 
 
 def _doubles(values: ArrayLike) -> NDArray[np.float64]:
