@@ -227,6 +227,23 @@ def test_classes_have_no_quantiles():
         get_likelihood("categorical").predictive_quantiles(draws_of_predictor(), np.ones(3), [0.5])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_initial_bias_nearly_minimises_the_nll_of_a_constant(name):
+    likelihood, noise = get_likelihood(name), noise_of(name)
+    eta = np.broadcast_to([-1.0, 0.3, 2.0], (500, 3))
+    y = likelihood.sample(eta, noise, np.random.default_rng(6))
+    bias = np.broadcast_to(likelihood.initial_bias(y), y.shape)
+    slope = likelihood.gradient(y, bias, noise).mean(axis=0)
+    assert (abs(slope) < 1 / len(y)).all()  # a pseudo-observation at most
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_initial_bias_is_finite_when_an_outcome_never_occurs(name):
+    y = np.zeros((4, 3))
+    y[:, 0] = 1
+    assert np.isfinite(get_likelihood(name).initial_bias(y)).all()
+
+
 def test_unknown_likelihood_is_named():
     with pytest.raises(ValueError, match="Got likelihood='gamma', expected one of bernoulli"):
         get_likelihood("gamma")

@@ -152,6 +152,19 @@ def test_unknown_means_are_named():
         start(means="xavier")
 
 
+@pytest.mark.xfail(strict=True, reason="bounds reach the generator unchecked")
+def test_impossible_bounds_of_the_means_are_named():
+    with pytest.raises(ValueError, match=r"Got means=\(1, -1\)"):
+        start(means=(1, -1))
+
+
+@pytest.mark.xfail(strict=True, reason="sigma is not checked", raises=RuntimeWarning)
+@pytest.mark.parametrize("sigma", [0.0, -1.0])
+def test_impossible_sigma_is_named(sigma):
+    with pytest.raises(ValueError, match=f"Got sigma={sigma}"):
+        start(sigma=sigma)
+
+
 def test_layers_hold_the_flat_vectors_in_the_order_of_the_paper():
     posterior = spread_posterior()
     hidden_to_output = SMALL.hidden_block(1).view(posterior.mu)
