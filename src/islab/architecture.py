@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import index
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -77,7 +78,12 @@ class Architecture:
     activation: str = "leaky_relu"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(int(width) for width in self.hidden))
+        try:
+            object.__setattr__(self, "hidden", tuple(index(width) for width in self.hidden))
+        except TypeError:
+            raise ValueError(
+                f"Got hidden={self.hidden!r}, expected whole numbers such as (20, 20)."
+            ) from None
         if self.activation not in ACTIVATIONS:
             raise ValueError(
                 f"Got activation={self.activation!r}, expected one of {', '.join(ACTIVATIONS)}."
@@ -164,10 +170,10 @@ class Architecture:
         Within a layer the hidden inputs come first, then the covariates.
         """
         starts = np.cumsum([0, *(self.n_inputs(layer) for layer in range(self.n_layers))])
-        index = np.empty(self.n_weights, dtype=np.intp)
+        inputs = np.empty(self.n_weights, dtype=np.intp)
         for layer in range(self.n_layers):
-            index[self.weight_index(layer)] = starts[layer] + np.arange(self.n_inputs(layer))
-        return index
+            inputs[self.weight_index(layer)] = starts[layer] + np.arange(self.n_inputs(layer))
+        return inputs
 
     def keep_units(self, masks: list[NDArray[np.bool_]]) -> Kept:
         """The architecture with only the masked hidden units, and what that keeps.
@@ -184,8 +190,8 @@ class Architecture:
         for block in self.blocks:
             part = block.view(numbers)[kept[block.layer]]
             weights.append(part[:, kept[block.layer - 1]] if block.source == "hidden" else part)
-        units = [start.start + index for start, index in zip(self.units, kept, strict=True)]
-        smaller = replace(self, hidden=tuple(len(index) for index in kept[:-1]))
+        units = [own.start + which for own, which in zip(self.units, kept, strict=True)]
+        smaller = replace(self, hidden=tuple(len(which) for which in kept[:-1]))
         return Kept(smaller, np.concatenate([w.ravel() for w in weights]), np.concatenate(units))
 
 

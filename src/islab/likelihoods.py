@@ -21,11 +21,12 @@ Array = Any
 Float = NDArray[np.floating]
 
 LARGEST_LOG_RATE = 20.0
+BISECTIONS = 36
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """Variance (entropy in nats for the categorical) of a prediction, split by its origin.
+    """Variance of a prediction, split by its origin; for classes, of each one's indicator.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class Bernoulli(Likelihood):
         return (rng.random(eta.shape) < sigmoid(eta)).astype(float)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        level = np.asarray(levels, dtype=float).reshape(-1, 1, 1)
+        level = _check_levels(levels).reshape(-1, 1, 1)
         return np.asarray(level > 1 - self.predictive_mean(draws)).astype(float)
 
 
@@ -181,7 +182,7 @@ class Gaussian(Likelihood):
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        return _mixture_quantiles(draws, np.sqrt(noise), np.asarray(levels, dtype=float).ravel())
+        return _mixture_quantiles(draws, np.sqrt(noise), _check_levels(levels).ravel())
 
 
 class Poisson(Likelihood):
@@ -219,14 +220,16 @@ class Poisson(Likelihood):
         from scipy.special import pdtr
 
         rate = self.mean(draws)
-        levels = np.asarray(levels, dtype=float).reshape(-1, 1, 1)
+        levels = _check_levels(levels).reshape(-1, 1, 1)
         low = np.full((len(levels), *rate.shape[1:]), -1.0)
         high = np.broadcast_to(10 + rate.max(axis=0) + 20 * np.sqrt(rate.max(axis=0)), low.shape)
         high = np.ceil(high)
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
-            below = pdtr(np.maximum(middle, 0)[:, None], rate[None]).mean(axis=1) < levels
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            below = pdtr(middle[:, None], rate[None]).mean(axis=1) < levels
+            going = high - low > 1
+            low = np.where(going & below, middle, low)
+            high = np.where(going & ~below, middle, high)
         return high
 
 
@@ -238,6 +241,15 @@ def get_likelihood(name: str) -> Likelihood:
     if name not in LIKELIHOODS:
         raise ValueError(f"Got likelihood={name!r}, expected one of {', '.join(LIKELIHOODS)}.")
     return LIKELIHOODS[name]
+
+
+def _check_levels(levels: ArrayLike) -> Float:
+    levels = np.asarray(levels, dtype=float)
+    if not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(
+            f"Got quantile levels {levels.tolist()}, expected numbers between 0 and 1."
+        )
+    return levels
 
 
 def _log_factorial(y: Array) -> Array:
@@ -255,10 +267,9 @@ def _mixture_quantiles(centres: Float, sd: Float, levels: Float) -> Float:
     """Quantiles of an equal mixture of normals over the first axis, by bisection."""
     from scipy.special import ndtr, ndtri
 
-    levels = np.clip(levels, 1e-12, 1 - 1e-12)
     reach = ndtri(levels)[:, None, None] * sd
     low, high = centres.min(axis=0) + reach, centres.max(axis=0) + reach
-    for _ in range(60):
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         below = np.stack([ndtr((m - centres) / sd).mean(axis=0) for m in middle])
         below = below < levels[:, None, None]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from islab.architecture import Architecture
 from islab.equations import inverse_softplus, moments, sigmoid, softplus
+from islab.likelihoods import get_likelihood
 from islab.network import forward
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class Initial:
     sigma: float = 0.05
     sigma_jitter: float = 0.1
     bias_sd: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sigma < np.inf:
+            raise ValueError(f"Got sigma={self.sigma}, expected a positive number.")
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ class Posterior:
     ) -> Posterior:
         """A posterior to start training from."""
         initial = initial or Initial()
+        get_likelihood(likelihood)
         n_weights, n_units = architecture.n_weights, architecture.n_units
         mu, lam = np.empty(n_weights), np.empty(n_weights)
         for block in architecture.blocks:
@@ -179,6 +185,12 @@ class Posterior:
         if self.multipliers is None:
             return np.ones(self.architecture.n_weights)
         return self.multipliers.mean(axis=0)[self.input_index]
+
+    def slab_variance(self) -> Float:
+        """Variance of each weight given that it is included."""
+        if self.multipliers is None:
+            return self.sigma**2
+        return self.sigma**2 + self.mu**2 * self.multipliers.var(axis=0)[self.input_index]
 
     def mean_weights(self) -> Float:
         """Posterior expectation of each weight."""
@@ -243,8 +255,8 @@ def inclusion_bounds(inclusion: str | Bounds) -> Bounds:
             )
         return INCLUSION_BOUNDS[inclusion]
     low, high = inclusion
-    if not low <= high:
-        raise ValueError(f"Got inclusion bounds ({low}, {high}), expected low <= high.")
+    if not -np.inf < low <= high < np.inf:
+        raise ValueError(f"Got inclusion bounds ({low}, {high}), expected finite low <= high.")
     return float(low), float(high)
 
 
@@ -257,11 +269,16 @@ def _draw_means(
         return rng.standard_normal(size) * np.sqrt(2 / max(fan_in + fan_out, 1))
     if isinstance(means, str):
         raise ValueError(f"Got means={means!r}, expected 'he', 'glorot' or a pair of bounds.")
-    return rng.uniform(*means, size=size)
+    low, high = means
+    if not -np.inf < low <= high < np.inf:
+        raise ValueError(f"Got means=({low}, {high}), expected finite low <= high.")
+    return rng.uniform(low, high, size=size)
 
 
 def portions(total: int, cost: int) -> Iterator[int]:
     """Splits a number of draws so that each portion fits in memory."""
+    if total < 1:
+        raise ValueError(f"Got n_draws={total}, expected at least 1.")
     size = max(1, min(total, WEIGHTS_AT_ONCE // max(cost, 1)))
     while total > 0:
         yield min(size, total)

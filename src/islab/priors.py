@@ -39,10 +39,12 @@ class Prior:
         cls, architecture: Architecture, *, tau: float, psi: float, df: float | None = None
     ) -> Prior:
         """One scale and one inclusion probability for all blocks."""
-        for name, value, rule in (("tau", tau, tau > 0), ("psi", psi, 0 < psi < 1)):
-            if not rule:
-                expected = "a positive number" if name == "tau" else "a number between 0 and 1"
-                raise ValueError(f"Got {name}={value}, expected {expected}.")
+        if not 0 < tau < np.inf:
+            raise ValueError(f"Got tau={tau}, expected a positive number.")
+        if not 0 < psi < 1:
+            raise ValueError(f"Got psi={psi}, expected a number between 0 and 1.")
+        if df is not None and not 0 < df < np.inf:
+            raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
         n_blocks = len(architecture.blocks)
         return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), df=df)
 

@@ -110,6 +110,8 @@ class SparseNetwork:
     ) -> SparseNetwork:
         """Keeps weights with ``alpha > threshold`` on active paths."""
         full = posterior.architecture
+        if not np.isfinite(posterior.mu).all() or np.isnan(posterior.lam).any():
+            raise ValueError("Got a posterior with missing or infinite weights; train it again.")
         kept = np.asarray(posterior.alpha > threshold)
         active = active_weights(full, kept)
         living = fed_units(full, active) & heard_units(full, active)
@@ -138,7 +140,7 @@ class SparseNetwork:
             bias_mu=bias_mu[remaining.units],
             bias_sigma=bias_sigma[remaining.units],
             likelihood=posterior.likelihood,
-            noise=np.asarray(posterior.noise, dtype=float),
+            noise=np.array(posterior.noise, dtype=float),
             n_weights_initial=posterior.n_weights_initial,
             units=units or Units.plain(full.n_covariates, full.n_outputs),
             multipliers=multipliers,
@@ -189,8 +191,10 @@ class SparseNetwork:
 
     def standardise(self, x: Float) -> Float:
         """The used columns of the data, as the compact network reads them."""
-        used = self.covariates
-        columns = np.asarray(x, dtype=float)[:, used]
+        x, used = np.asarray(x, dtype=float), self.covariates
+        if x.ndim != 2 or x.shape[1] != self.n_covariates:
+            raise ValueError(f"Got x of shape {x.shape}, expected (rows, {self.n_covariates}).")
+        columns = x[:, used]
         return (columns - self.units.x_center[used]) / self.units.x_scale[used]
 
     # -- reading ------------------------------------------------------------------------
@@ -238,6 +242,10 @@ class SparseNetwork:
 
     def edges_of_output(self, output: int) -> NDArray[np.bool_]:
         """Which used weights lie on an active path to one output."""
+        if not 0 <= output < self.architecture.n_outputs:
+            raise ValueError(
+                f"Got output={output}, expected 0 to {self.architecture.n_outputs - 1}."
+            )
         kept = np.zeros(self.architecture.n_weights, dtype=bool)
         kept[self.edges] = True
         chosen = np.arange(self.architecture.n_outputs) == output
@@ -353,14 +361,15 @@ def _drop_covariates(architecture: Architecture, columns: Index) -> tuple[Archit
 def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float, Float]:
     """Biases of all units with the constants of units that no covariate feeds folded in.
 
-    The variance of such a constant is carried along to first order.
+    At the posterior mean this is exact. The variance of such a constant is carried along to
+    first order, and a constant that reaches several units counts as independent in each.
     """
     net = posterior.architecture
     fed = fed_units(net, kept)
     mean = np.asarray(posterior.bias_mu, dtype=float).copy()
     variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
     weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
-    spread = np.where(kept, posterior.sigma, 0.0).astype(float) ** 2
+    spread = np.where(kept, posterior.slab_variance(), 0.0)
     for layer in range(1, net.n_layers):
         below, here = net.units[layer - 1], net.units[layer]
         constant = np.where(fed[below], 0.0, activate(net.activation, mean[below]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -64,12 +66,12 @@ class FlowEngine(TorchEngine):
             if size
         ]
         self.n_extra = sum(group.size for group in self.groups)
-        self.layer_inputs = [np.arange(size) for size in n_inputs]
         super().__init__(
             posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
         )
-        free = [np.ones(sum(self._sizes[:5]), dtype=bool), *(g.free() for g in self.groups)]
-        self._free_flow = self._tensor(np.concatenate(free[1:]) if self.groups else np.ones(0))
+        self._take_inputs([np.arange(size) for size in n_inputs])
+        free = [group.free() for group in self.groups]
+        self._free = self._tensor(np.concatenate([np.ones(0), *free]))
         self._moved = [group.moved(self.device, self.dtype) for group in self.groups]
 
     def posterior(self) -> Posterior:
@@ -86,11 +88,12 @@ class FlowEngine(TorchEngine):
             return float(np.mean([super(FlowEngine, self).kl() for _ in range(KL_SAMPLES)]))
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
+        """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
+        inputs = list(self.layer_inputs)
         for layer, mask in enumerate(masks, start=1):
-            inputs = self.layer_inputs[layer]
-            self.layer_inputs[layer] = np.concatenate(
-                [inputs[: len(mask)][mask], inputs[len(mask) :]]
-            )
+            hidden, covariates = np.split(inputs[layer], [len(mask)])
+            inputs[layer] = np.concatenate([hidden[mask], covariates])
+        self._take_inputs(inputs)
         super().keep_units(masks, bias_shift)
 
     def state(self) -> State:
@@ -98,7 +101,7 @@ class FlowEngine(TorchEngine):
         return super().state() | inputs
 
     def restore(self, state: State) -> None:
-        self.layer_inputs = [state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))]
+        self._take_inputs([state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))])
         super().restore(state)
 
     # -- one step -----------------------------------------------------------------------
@@ -106,8 +109,7 @@ class FlowEngine(TorchEngine):
     def _weights(
         self, generator: torch.Generator, value: bool = False
     ) -> tuple[Flat, Flat, Tensor]:
-        mu, rho, lam, bias_mu, bias_rho, flows = self._parts(self.theta)
-        cut = [g.cut(part) for g, part in zip(self.groups, self._by_group(flows), strict=True)]
+        (mu, rho, lam, bias_mu, bias_rho), cut = self._cut()
         z, log_q = self._sample(cut, 1, generator)
         by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
         mean, variance, kl = self._spike_and_slab(
@@ -135,7 +137,7 @@ class FlowEngine(TorchEngine):
         """``z`` of each weight's input, flat."""
         parts = []
         for block in self.architecture.blocks:
-            part = _inputs_of(block, z[block.layer][self._index(block.layer)])
+            part = _inputs_of(block, z[block.layer][self._inputs[block.layer]])
             parts.append(part.expand(block.n_targets, -1).reshape(-1))
         return torch.cat(parts)
 
@@ -163,7 +165,7 @@ class FlowEngine(TorchEngine):
     ) -> Tensor:
         """Mean over a layer's units of ``hardtanh(c W)`` for a draw of the weights."""
         net = self.architecture
-        c = c[self._index(layer)]
+        c = c[self._inputs[layer]]
         m = v = mean.new_zeros(net.widths[layer])
         for block in (b for b in net.blocks if b.layer == layer and b.size):
             part = _inputs_of(block, c)
@@ -176,7 +178,7 @@ class FlowEngine(TorchEngine):
 
     def _mask_gradient(self) -> None:
         assert self.theta.grad is not None
-        self.theta.grad[sum(self._sizes[:5]) :].mul_(self._free_flow)
+        self.theta.grad[sum(self._sizes[:5]) :].mul_(self._free)
 
     # -- memory -------------------------------------------------------------------------
 
@@ -185,20 +187,25 @@ class FlowEngine(TorchEngine):
         flows = [group.initial(rng, self.z_spread) for group in self.groups]
         return np.concatenate([super()._start(posterior, seed), *flows])
 
-    def _by_group(self, flows: Tensor) -> list[Tensor]:
-        return list(flows.split([group.size for group in self.groups]))
+    def _cut(self) -> tuple[tuple[Tensor, ...], list[list[Tensor]]]:
+        """All parameters in one cut: those of weights and biases, and each group's pieces."""
+        sizes = [group.sizes for group in self.groups]
+        parts = self.theta.split([*self._sizes[:5], *(size for group in sizes for size in group)])
+        ends = np.cumsum([5, *map(len, sizes)]).tolist()
+        flows = [parts[start:stop] for start, stop in pairwise(ends)]
+        return parts[:5], [g.shape(part) for g, part in zip(self.groups, flows, strict=True)]
 
-    def _index(self, layer: int) -> Tensor:
-        return torch.as_tensor(self.layer_inputs[layer], device=self.device)
+    def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
+        """Entries of each layer's ``z`` that are still in use."""
+        self.layer_inputs = inputs
+        self._inputs = [torch.as_tensor(index, device=self.device) for index in inputs]
 
     def _bank(self) -> list[NDArray]:
         """Draws of ``z`` for every layer, (bank, inputs)."""
         generator = torch.Generator(self.device)
         generator.set_state(self.generator.get_state())
         with torch.no_grad():
-            flows = self._parts(self.theta)[5]
-            cut = [g.cut(part) for g, part in zip(self.groups, self._by_group(flows), strict=True)]
-            z, _ = self._sample(cut, BANK, generator)
+            z, _ = self._sample(self._cut()[1], BANK, generator)
         return [layer.cpu().numpy().astype(float) for layer in z]
 
 

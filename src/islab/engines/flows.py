@@ -12,6 +12,7 @@ in the forward pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi, prod
@@ -36,7 +37,7 @@ class Transform:
     Attributes
     ----------
     first, middle, last : bool arrays
-        Which weights of the three layers may be other than zero, (out, in).
+        Which weights of the three layers may be other than zero, (in, out).
     moved : (inputs,) bool
         Entries of ``z`` that the transform changes.
     """
@@ -57,16 +58,16 @@ class Transform:
         if kind == "rnvp":
             moved = order % 2 == 1 if n_inputs > 1 else np.zeros(1, dtype=bool)
             return cls(
-                first=np.repeat(~moved[None], width, axis=0),
+                first=np.repeat(~moved[:, None], width, axis=1),
                 middle=np.ones((width, width), dtype=bool),
-                last=np.repeat(np.tile(moved, 2)[:, None], width, axis=1),
+                last=np.repeat(np.tile(moved, 2)[None], width, axis=0),
                 moved=moved,
             )
         degree = np.arange(width) % max(n_inputs - 1, 1)
         return cls(
-            first=degree[:, None] >= order[None, :],
-            middle=degree[:, None] >= degree[None, :],
-            last=np.tile(order[:, None] > degree[None, :], (2, 1)),
+            first=order[:, None] <= degree[None, :],
+            middle=degree[:, None] <= degree[None, :],
+            last=np.tile(degree[:, None] < order[None, :], (1, 2)),
             moved=np.ones(n_inputs, dtype=bool),
         )
 
@@ -77,9 +78,9 @@ class Transform:
     def __call__(self, z: Tensor, pieces: list[Tensor], moved: Tensor) -> tuple[Tensor, Tensor]:
         """The transformed ``z`` and its log-determinant, (group, draws)."""
         w1, b1, w2, b2, w3, b3 = pieces
-        hidden = torch.baddbmm(b1, z, w1.mT).tanh_()
-        hidden = torch.baddbmm(b2, hidden, w2.mT).tanh_()
-        s, t = torch.baddbmm(b3, hidden, w3.mT).chunk(2, dim=-1)
+        hidden = torch.baddbmm(b1, z, w1).tanh_()
+        hidden = torch.baddbmm(b2, hidden, w2).tanh_()
+        s, t = torch.baddbmm(b3, hidden, w3).chunk(2, dim=-1)
         s = moved * (LARGEST_LOG_SCALE * torch.tanh(s / LARGEST_LOG_SCALE))
         return torch.addcmul(moved * t, z, s.exp()), s.sum(-1)
 
@@ -119,13 +120,8 @@ class FlowGroup:
         shapes: list[tuple[int, ...]] = [(n_layers, 1, v)] * 5
         for transform in (*self.transforms, *self.transforms):
             for mask in transform.masks:
-                shapes += [(n_layers, *mask.shape), (n_layers, 1, len(mask))]
+                shapes += [(n_layers, *mask.shape), (n_layers, 1, mask.shape[1])]
         return shapes
-
-    @property
-    def size(self) -> int:
-        """Number of parameters."""
-        return sum(prod(shape) for shape in self.shapes)
 
     def free(self) -> NDArray[np.bool_]:
         """Which parameters may move, flat."""
@@ -133,7 +129,7 @@ class FlowGroup:
         for transform in (*self.transforms, *self.transforms):
             for mask in transform.masks:
                 parts.append(np.broadcast_to(mask, (len(self.layers), *mask.shape)).ravel())
-                parts.append(np.ones(len(self.layers) * len(mask), dtype=bool))
+                parts.append(np.ones(len(self.layers) * mask.shape[1], dtype=bool))
         return np.concatenate(parts)
 
     def initial(self, rng: np.random.Generator, spread: float) -> NDArray[np.float64]:
@@ -148,13 +144,22 @@ class FlowGroup:
             for place, mask in enumerate(transform.masks):
                 scale = SMALL if place == 2 else 1.0
                 shape = (n_layers, *mask.shape)
-                drawn = rng.standard_normal(shape) * mask / np.sqrt(max(mask.shape[1], 1))
-                parts += [scale * drawn.ravel(), np.zeros(n_layers * len(mask))]
+                drawn = rng.standard_normal(shape) * mask / np.sqrt(len(mask))
+                parts += [scale * drawn.ravel(), np.zeros(n_layers * mask.shape[1])]
         return np.concatenate(parts)
 
-    def cut(self, flat: Tensor) -> list[Tensor]:
-        """The flat parameters of this group as pieces."""
-        parts = flat.split([prod(shape) for shape in self.shapes])
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Parameters of each piece."""
+        return [prod(shape) for shape in self.shapes]
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(self.sizes)
+
+    def shape(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """The flat pieces in their shapes."""
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def moved(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:

@@ -167,7 +167,7 @@ class TorchEngine:
         ends = np.cumsum(steps.sizes).tolist()
         for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
             start = stop - size
-            eps = None if noise is None else self._tensor(noise[start:stop])
+            eps = None if noise is None else self._tensor(noise[start:stop].T)
             total += self._step(
                 rows[start:stop],
                 eps,
@@ -206,7 +206,7 @@ class TorchEngine:
             for _ in range(passes):
                 mean, variance, _ = self._weights(generator)
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
-                    eps = self._normal((len(rows), self.architecture.n_units), generator)
+                    eps = self._normal((self.architecture.n_units, len(rows)), generator)
                     eta = self._forward(self.x[rows], mean, variance, eps)
                     total += float(self._nll(rows, eta).double().sum())
         return total / passes
@@ -248,7 +248,7 @@ class TorchEngine:
     ) -> Tensor:
         mean, variance, kl = self._weights(self.generator)
         if eps is None:
-            eps = self._normal((len(rows), self.architecture.n_units), self.generator)
+            eps = self._normal((self.architecture.n_units, len(rows)), self.generator)
         eta = self._forward(self.x[rows], mean, variance, eps)
         nll = self._nll(rows, eta).sum()
         self.theta.grad = None
@@ -282,24 +282,25 @@ class TorchEngine:
     def _forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
         """The linear predictor of a batch, with fresh noise on every pre-activation.
 
-        Vectors are split once rather than sliced: the gradient of a slice would fill a vector
-        of zeros for each piece.
+        Inside, units are rows and data rows are columns, so that the units of a layer lie
+        together. Vectors are split once rather than sliced: the gradient of a slice would fill
+        a vector of zeros for each piece.
         """
         net = self.architecture
         mean_weights, variance_weights = self._matrices(mean[0]), self._matrices(variance[0])
         widths = list(net.widths)
-        m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths, dim=1)
-        v = self._covariate_part(x * x, variance_weights[0], variance[1]).split(widths, dim=1)
-        noise = eps.split(widths, dim=1)
+        m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths)
+        v = self._covariate_part(x * x, variance_weights[0], variance[1]).split(widths)
+        noise = eps.split(widths)
         z = torch.addcmul(m[0], v[0].sqrt(), noise[0])
         for layer in range(1, net.n_layers):
             m_layer, v_layer = m[layer], v[layer]
             if net.widths[layer - 1]:
                 hidden = activate(net.activation, z)
-                m_layer = torch.addmm(m_layer, hidden, mean_weights[layer].T)
-                v_layer = torch.addmm(v_layer, hidden * hidden, variance_weights[layer].T)
+                m_layer = torch.addmm(m_layer, mean_weights[layer], hidden)
+                v_layer = torch.addmm(v_layer, variance_weights[layer], hidden * hidden)
             z = torch.addcmul(m_layer, v_layer.sqrt(), noise[layer])
-        return z
+        return z.T
 
     def _matrices(self, weights: Tensor) -> list[Tensor]:
         """The covariate matrix of all layers, then each layer's hidden weights."""
@@ -311,13 +312,13 @@ class TorchEngine:
         return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _covariate_part(self, x: Tensor, covariates: Tensor, biases: Tensor) -> Tensor:
-        """What covariates and biases send to all units, (rows, units)."""
+        """What covariates and biases send to all units, (units, rows)."""
         net = self.architecture
         if net.input_skip:
-            return torch.addmm(biases, x, covariates.T)
+            return torch.addmm(biases[:, None], covariates, x.T)
         first, rest = biases.split([net.n_covariate_rows, net.n_units - net.n_covariate_rows])
-        parts = [torch.addmm(first, x, covariates.T), rest.expand(len(x), -1)]
-        return torch.cat(parts, dim=1)
+        reached = torch.addmm(first[:, None], covariates, x.T)
+        return torch.cat([reached, rest[:, None].expand(-1, len(x))])
 
     def _nll(self, rows: Tensor, eta: Tensor) -> Tensor:
         nll = self.likelihood.nll(self.y[rows], eta, self.noise)
