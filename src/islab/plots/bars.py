@@ -19,8 +19,6 @@ from islab.plots.style import (
     NEGATIVE,
     POSITIVE,
     axes_grid,
-    chosen_outputs,
-    chosen_rows,
     heading,
     number,
     quiet,
@@ -30,6 +28,7 @@ from islab.plots.style import (
 Float = NDArray[np.floating]
 
 BAR = 0.27
+MOST_PANELS = 40
 SCALES = {"bernoulli": "logit", "categorical": "class score", "poisson": "log rate"}
 
 
@@ -74,7 +73,7 @@ def local_bars(
     -------
     array of axes, (rows, outputs)
     """
-    where, which = chosen_rows(rows, len(explanation.x)), chosen_outputs(outputs, explanation)
+    where, which = _chosen_rows(rows, len(explanation.x)), _chosen_outputs(outputs, explanation)
     names: Sequence[str]
     if by_variable:
         names, point, draws = explanation.by_variable()
@@ -86,19 +85,13 @@ def local_bars(
         draws = explanation.draws_slope_used[:, where][..., which] * distance[where, :, None]
     panels = []
     for i, row in enumerate(where):
+        labels = [shown(name) for name in names]
+        if not by_variable:
+            labels = _with_values(names, explanation.x[row, explanation.used])
         for k, output in enumerate(which):
-            values = None if by_variable else explanation.x[row, explanation.used]
-            panels.append(
-                _contribution_bars(
-                    _with_values(names, values),
-                    point[i, :, k],
-                    draws[:, i, :, k],
-                    top,
-                    explanation.level,
-                    _prediction(explanation, row, output),
-                    _predictor(explanation, row, output),
-                )
-            )
+            bars = _largest(labels, point[i, :, k], top, draws[:, i, :, k], explanation.level)
+            title = _prediction(explanation, row, output)
+            panels.append(_Bars(*bars, title, _predictor(explanation, row, output)))
     return _draw(panels, len(where), len(which), axes)
 
 
@@ -114,17 +107,16 @@ def attribution_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where, which = chosen_rows(rows, len(attributions.x)), chosen_outputs(outputs, attributions)
+    where, which = _chosen_rows(rows, len(attributions.x)), _chosen_outputs(outputs, attributions)
     panels = []
     for row in where:
         names = _with_values(attributions.covariates, attributions.x[row])
         for output in which:
             sizes = attributions.attribution[row, :, output]
-            kept, sizes = _largest([*names], sizes, top)
             start, end = attributions.baseline_link[output], attributions.link[row, output]
             title = f"row {row}, {shown(attributions.outputs[output])}"
             label = f"from {number(start)} at the baseline to {number(end)} at the row"
-            panels.append(_Bars(kept, sizes, None, None, title, label))
+            panels.append(_Bars(*_largest(names, sizes, top), title, label))
     return _draw(panels, len(where), len(which), axes)
 
 
@@ -140,41 +132,136 @@ def driver_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where, which = chosen_rows(rows, len(drivers.share)), chosen_outputs(outputs, drivers)
+    where, which = _chosen_rows(rows, len(drivers.share)), _chosen_outputs(outputs, drivers)
     names = [*(shown(name) for name in drivers.covariates), "(intercept)"]
     panels = []
     for row in where:
         for output in which:
             share = np.append(drivers.share[row, :, output], drivers.intercept_share[row, output])
-            kept, sizes = _largest(names, 100 * np.nan_to_num(share), top)
+            bars = _largest(names, 100 * np.nan_to_num(share), top)
             title = f"row {row}, {shown(drivers.outputs[output])}: what makes it uncertain"
             label = f"% of the variance, sd {number(drivers.variance[row, output] ** 0.5)}"
             if drivers.noise is not None:
                 label += f"; noise apart, sd {number(drivers.noise[output] ** 0.5)}"
-            panels.append(_Bars(kept, sizes, None, None, title, label))
+            panels.append(_Bars(*bars, title, label))
     return _draw(panels, len(where), len(which), axes)
 
 
-def _contribution_bars(
-    names: list[str], point: Float, draws: Float, top: int, level: float, title: str, label: str
-) -> _Bars:
-    order, rest = _order(point, top)
-    point, drawn = point[order], draws[:, order]
-    names = [names[index] for index in order]
-    if len(rest):
-        names.append(f"{len(rest)} others")
-        total = draws[:, rest].sum(axis=1, keepdims=True)
-        everything = draws.shape[1] - len(rest)
-        assert len(point) == everything
-        drawn = np.concatenate([drawn, total], axis=1)
-        point = np.append(point, 0.0)
-    summary = summarise(drawn, level)
-    return _Bars(names, point, summary.lower, summary.upper, title, label)
+def _largest(
+    names: list[str], sizes: Float, top: int, draws: Float | None = None, level: float = 0.95
+) -> tuple[list[str], Float, Float | None, Float | None]:
+    """Names, sizes and interval ends of the largest; what is left is added up under one name.
 
-
-def _order(sizes: Float, top: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the largest, and those of the rest; a rest of one is shown by itself."""
+    ``draws`` are (draws, bars).
+    """
     order = np.argsort(-np.abs(sizes), kind="stable")
-    if len(order) <= top + 1:
-        return order, order[:0]
-    return order[:top], order[top:]
+    # A rest of one takes no more room under its own name.
+    n_shown = len(order) if len(order) <= top + 1 else top
+    kept, rest = order[:n_shown], order[n_shown:]
+    labels, lower, upper = [names[index] for index in kept], None, None
+    if len(rest):
+        labels.append(f"{len(rest)} others together")
+        sizes = np.append(sizes, sizes[rest].sum())
+        kept = np.append(kept, len(names))
+    if draws is not None:
+        if len(rest):
+            draws = np.concatenate([draws, draws[:, rest].sum(axis=1, keepdims=True)], axis=1)
+        summary = summarise(draws[:, kept], level)
+        lower, upper = summary.lower, summary.upper
+    return labels, sizes[kept], lower, upper
+
+
+def _chosen_rows(rows: int | Sequence[int] | None, n_rows: int) -> list[int]:
+    """Positions of the rows asked for, all of them for None."""
+    asked = range(n_rows) if rows is None else np.atleast_1d(np.asarray(rows, dtype=int)).tolist()
+    for row in asked:
+        if not -n_rows <= row < n_rows:
+            raise ValueError(f"Got row {row}, expected a position below {n_rows}.")
+    return [row % n_rows for row in asked]
+
+
+def _chosen_outputs(
+    outputs: str | int | Sequence[str | int] | None,
+    explanation: LocalExplanation | IntegratedGradients | Drivers,
+) -> list[int]:
+    """Positions among the outputs of an explanation, all of them for None."""
+    names = explanation.outputs
+    if outputs is None:
+        return list(range(len(names)))
+    asked = [outputs] if isinstance(outputs, str | int | np.integer) else list(outputs)
+    numbers = []
+    for output in asked:
+        place = names.index(output) if isinstance(output, str) and output in names else output
+        if isinstance(place, str) or not -len(names) <= place < len(names):
+            raise ValueError(
+                f"Got output {output!r}, expected one of {', '.join(map(repr, names))} "
+                f"or a position below {len(names)}."
+            )
+        numbers.append(int(place) % len(names))
+    return numbers
+
+
+def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
+    """What is predicted for the row, with its credible interval, on the response scale."""
+    response, summary = explanation.response[row, output], explanation.response_summary
+    low, high = summary.lower[row, output], summary.upper[row, output]
+    name = shown(explanation.outputs[output])
+    if explanation.likelihood in ("bernoulli", "categorical"):
+        name = f"P({name})"
+    return f"row {row}, {name} = {number(response)} [{number(low)}, {number(high)}]"
+
+
+def _with_values(names: Sequence[str], values: Float) -> list[str]:
+    return [f"{shown(name)} = {number(v)}" for name, v in zip(names, values, strict=True)]
+
+
+def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
+    """What the bars add up to."""
+    link, intercept = explanation.link[row, output], explanation.intercept[row, output]
+    scale = SCALES.get(explanation.likelihood, shown(explanation.outputs[output]))
+    if explanation.reference is not None:
+        against = "the mean" if explanation.reference == "centred" else explanation.reference
+        scale += f" against {shown(against)}"
+    rest = link - intercept
+    sign = "+" if rest >= 0 else "\u2212"
+    label = (
+        f"{scale} {number(link)} = intercept {number(intercept)} {sign} bars {number(abs(rest))}"
+    )
+    return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
+
+
+def _draw(panels: list[_Bars], n_rows: int, n_columns: int, axes: Any) -> Any:
+    """The panels in a grid, rows by outputs."""
+    if axes is None and not 0 < len(panels) <= MOST_PANELS:
+        raise ValueError(
+            f"Got {n_rows} rows x {n_columns} outputs, expected 1 to {MOST_PANELS} panels in one "
+            "figure; try rows=[0] or outputs=[0]."
+        )
+    longest = max((len(name) for panel in panels for name in panel.names), default=0)
+    most = max((len(panel.names) for panel in panels), default=1)
+    grid = axes_grid(
+        axes, n_rows, n_columns, max(3.4 + 0.075 * longest, 4.6), 1.25 + BAR * max(most, 2)
+    )
+    for ax, panel in zip(grid.ravel(), panels, strict=True):
+        _draw_bars(ax, panel, most)
+    return grid
+
+
+def _draw_bars(ax: Any, panel: _Bars, most: int) -> None:
+    places = np.arange(len(panel.names))
+    colours = np.where(panel.sizes >= 0, POSITIVE, NEGATIVE)
+    ax.barh(places, panel.sizes, height=0.66, color=colours, alpha=0.85, zorder=2)
+    if panel.lower is not None and panel.upper is not None:
+        ax.hlines(places, panel.lower, panel.upper, color=INK, linewidth=1.3, zorder=3)
+        for ends in (panel.lower, panel.upper):
+            ax.vlines(ends, places - 0.14, places + 0.14, color=INK, linewidth=1.3, zorder=3)
+    ax.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
+    ax.set_yticks(places, panel.names)
+    # Bars are as thick in every panel, however many it has.
+    ax.set_ylim(max(most, 2) - 0.4, -0.6)
+    quiet(ax, grid="x")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0, labelsize=8.5)
+    ax.tick_params(axis="x", labelsize=8)
+    ax.set_xlabel(panel.label, fontsize=8.5)
+    heading(ax, panel.title, size=9.5)
