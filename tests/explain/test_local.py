@@ -1,0 +1,346 @@
+"""Local explanations against the network's own predictions and against other people's code."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from islab.explain import explain_local, summarise
+from islab.network import forward
+
+LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
+
+
+def relative_error(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("likelihood", "n_outputs"), LIKELIHOODS)
+@pytest.mark.parametrize("flow", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])
+def test_intercept_and_contributions_sum_to_the_link_in_every_draw(
+    make_network, make_rows, likelihood, n_outputs, flow, activation
+):
+    network = make_network(n_outputs, activation, flow=flow, likelihood=likelihood)
+    found = explain_local(network, make_rows(network), n_draws=50, random_state=0)
+    total = found.draws_intercept + found.draws_contribution.sum(axis=2)
+    assert relative_error(total, found.draws_link) < 1e-9
+
+
+@pytest.mark.parametrize("flow", [False, True])
+def test_links_are_the_predictors_of_the_same_draws(make_network, make_rows, flow):
+    network = make_network(2, flow=flow)
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=50, random_state=3)
+    weights, biases = network.draw(50, np.random.default_rng(3))
+    eta = forward(network.architecture, weights, biases, network.standardise(x))
+    expected = network.units.y_center + network.units.y_scale * eta
+    assert relative_error(found.draws_link, expected) < 1e-12
+
+
+def test_slopes_are_finite_differences_in_the_users_units(make_network, make_rows):
+    network = make_network(2)
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=1)
+    for column in range(x.shape[1]):
+        step = np.zeros(x.shape[1])
+        step[column] = 1e-6
+        change = (network.predictor(x + step) - network.predictor(x - step)) / 2e-6
+        np.testing.assert_allclose(found.slope[:, column], change, rtol=1e-5, atol=1e-7)
+
+
+def test_an_intercept_from_zero_is_the_linear_pieces_value_at_zero(make_network, make_rows):
+    network = make_network(activation="identity")
+    found = explain_local(network, make_rows(network), n_draws=5, baseline="zero")
+    at_zero = network.predictor(np.zeros((1, network.n_covariates)))
+    np.testing.assert_allclose(found.intercept, np.repeat(at_zero, 6, axis=0), rtol=1e-9)
+
+
+def test_contributions_from_zero_are_slope_times_value(make_network, make_rows):
+    network = make_network()
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=20, random_state=0, baseline="zero")
+    expected = found.draws_slope * x[None, :, :, None]
+    np.testing.assert_allclose(found.draws_contribution, expected, rtol=1e-12)
+
+
+def test_contributions_from_the_center_are_those_of_standardised_covariates(
+    make_network, make_rows
+):
+    network = make_network()
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=1)
+    standardised = found.slope * network.units.x_scale[:, None]
+    z = ((x - network.units.x_center) / network.units.x_scale)[..., None]
+    np.testing.assert_allclose(found.contribution, standardised * z, rtol=1e-9, atol=1e-12)
+
+
+def test_another_baseline_leaves_slopes_and_sums_alone(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=20, random_state=0)
+    moved = found.relative_to(np.arange(5.0))
+    total = moved.draws_intercept + moved.draws_contribution.sum(axis=2)
+    assert relative_error(total, found.draws_link) < 1e-9
+
+
+def test_a_slope_at_value_zero_is_still_a_slope(make_network):
+    network = make_network(activation="identity")
+    found = explain_local(network, np.zeros((1, 5)), n_draws=5, baseline="zero")
+    assert np.abs(found.slope[:, network.covariates]).min() > 0
+
+
+def test_unused_covariates_have_slope_zero(make_posterior):
+    posterior = make_posterior()
+    lam = np.full_like(posterior.lam, -5.0)
+    posterior.architecture.blocks[2].view(lam)[0, 1] = 5.0  # covariate 1 into the output
+    network = posterior.copy(lam=lam).median()
+    found = explain_local(network, np.ones((2, 5)), n_draws=5)
+    assert (found.draws_slope != 0).any(axis=(0, 1, 3)).tolist() == [False, True, *[False] * 3]
+
+
+def test_draws_change_the_linear_region_too(make_network, make_rows):
+    """The paper's remark: a draw changes which units are active, not only their weights."""
+    network = make_network(activation="relu")
+    x = make_rows(network)
+    weights, biases = network.draw(200, np.random.default_rng(0))
+    from islab.network import preactivations
+
+    z = preactivations(network.architecture, weights, biases, network.standardise(x))
+    hidden = slice(0, network.architecture.units[-1].start)
+    assert len(np.unique(z[:, 0, hidden] > 0, axis=0)) > 1
+
+
+@pytest.mark.parametrize(("likelihood", "n_outputs"), LIKELIHOODS)
+def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n_outputs):
+    network = make_network(n_outputs, likelihood=likelihood)
+    found = explain_local(network, make_rows(network), n_draws=20)
+    inverse = {
+        "gaussian": lambda eta: eta,
+        "bernoulli": lambda eta: 1 / (1 + np.exp(-eta)),
+        "categorical": lambda eta: np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True),
+        "poisson": np.exp,
+    }[likelihood]
+    small = found.draws_link < 20
+    np.testing.assert_allclose(
+        found.draws_response[small], inverse(found.draws_link)[small], rtol=1e-9
+    )
+
+
+def test_against_a_reference_class_the_links_are_log_odds(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    found = explain_local(network, make_rows(network), n_draws=20, reference="class 1")
+    odds = np.log(found.draws_response / found.draws_response[..., 1:2])
+    np.testing.assert_allclose(found.draws_link, odds, rtol=1e-6, atol=1e-8)
+
+
+def test_centred_slopes_sum_to_zero_over_classes(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    found = explain_local(network, make_rows(network), n_draws=20, reference="centred")
+    assert np.abs(found.draws_slope.sum(axis=-1)).max() < 1e-12 * np.abs(found.draws_slope).max()
+
+
+def test_the_reference_class_keeps_its_probability(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    x = make_rows(network)
+    plain = explain_local(network, x, n_draws=20, random_state=0)
+    against = explain_local(
+        network, x, n_draws=20, random_state=0, reference="class 2", output="class 2"
+    )
+    np.testing.assert_array_equal(against.draws_response[..., 0], plain.draws_response[..., 2])
+
+
+def test_one_output_is_the_same_as_among_all(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    x = make_rows(network)
+    every = explain_local(network, x, n_draws=20, random_state=0)
+    one = explain_local(network, x, n_draws=20, random_state=0, output="class 2")
+    np.testing.assert_allclose(one.draws_slope[..., 0], every.draws_slope[..., 2], rtol=1e-12)
+
+
+def test_intervals_of_contributions_are_quantiles_of_their_draws(make_network, make_rows):
+    network = make_network(2)
+    found = explain_local(network, make_rows(network), n_draws=500, random_state=0, level=0.9)
+    direct = summarise(found.draws_contribution[:, :, found.used], 0.9)
+    np.testing.assert_allclose(found.contribution_summary.lower, direct.lower, atol=1e-9)
+    np.testing.assert_allclose(found.contribution_summary.upper, direct.upper, atol=1e-9)
+
+
+def test_monte_carlo_errors_are_the_spread_of_repeated_quantiles():
+    rng = np.random.default_rng(0)
+    summary = summarise(rng.standard_normal((400, 500)), 0.9)
+    assert summary.upper_error.mean() == pytest.approx(summary.upper.std(), rel=0.15)
+
+
+def test_one_hot_columns_add_up_under_their_variable(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=20)
+    frame = found.to_frame("variables").set_index(["row", "variable"])
+    expected = found.contribution[0, 2:4, 0].sum()
+    assert frame.loc[(0, "colour"), "contribution"] == pytest.approx(expected)
+
+
+def test_the_long_frame_agrees_with_the_arrays(make_network, make_rows):
+    network = make_network(2)
+    found = explain_local(network, make_rows(network), n_draws=20)
+    frame = found.to_frame().set_index(["row", "output", "covariate"])
+    name = network.units.names[network.covariates[1]]
+    line = frame.loc[(3, "class 1", name)]
+    assert line["slope"] == found.slope[3, network.covariates[1], 1]
+    assert line["contribution"] == found.contribution[3, network.covariates[1], 1]
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_curved_activations_are_refused(make_network, make_rows, activation):
+    network = make_network(activation=activation)
+    with pytest.raises(ValueError, match=r"approximate=True"):
+        explain_local(network, make_rows(network))
+
+
+def test_an_approximation_says_so(make_network, make_rows):
+    network = make_network(activation="tanh")
+    found = explain_local(network, make_rows(network), n_draws=5, approximate=True)
+    assert not found.to_frame()["exact"].any()
+    assert "approximation" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 1.0}, "level=1.0"),
+        ({"n_draws": 0}, "n_draws=0"),
+        ({"output": "none"}, "output='none'"),
+        ({"reference": "centred"}, "reference='centred'"),
+        ({"baseline": "mean"}, "baseline='mean'"),
+        ({"baseline": [1.0]}, "one value for each covariate"),
+        ({"n_draws": 10**9}, "GB"),
+    ],
+)
+def test_wrong_wishes_are_named(make_network, make_rows, options, message):
+    network = make_network()
+    with pytest.raises(ValueError, match=message):
+        explain_local(network, make_rows(network), **options)
+
+
+def test_a_single_row_must_be_a_table(make_network):
+    with pytest.raises(ValueError, match="reshape"):
+        explain_local(make_network(), np.zeros(5))
+
+
+def test_shares_of_the_variance_sum_to_one(make_network, make_rows):
+    network = make_network(2)
+    found = explain_local(network, make_rows(network), n_draws=100, random_state=0).drivers()
+    total = found.intercept_share + found.share.sum(axis=1)
+    np.testing.assert_allclose(total, 1, rtol=1e-9)
+
+
+def test_shares_are_covariances_of_contributions_with_the_link(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=100, random_state=0)
+    column = found.used[0]
+    moments = np.cov(found.draws_contribution[:, 2, column, 0], found.draws_link[:, 2, 0])
+    assert found.drivers().share[2, 0, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
+
+
+def test_the_intercept_share_is_its_own_covariance_with_the_link(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=100, random_state=0)
+    moments = np.cov(found.draws_intercept[:, 2, 0], found.draws_link[:, 2, 0])
+    assert found.drivers().intercept_share[2, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
+
+
+def test_noise_stands_apart_from_the_shares(make_network, make_rows):
+    network = make_network()
+    frame = explain_local(network, make_rows(network), n_draws=50).drivers().to_frame()
+    noise = frame[frame["source"] == "(noise)"]
+    assert noise["share"].isna().all()
+    np.testing.assert_allclose(noise["variance"], network.noise_in_units()[0])
+
+
+def test_a_thousand_rows_and_draws_take_less_than_two_seconds(make_posterior):
+    posterior = make_posterior()
+    order = np.argsort(np.random.default_rng(0).random(len(posterior.lam)))
+    network = next(
+        network
+        for size in range(10, len(order))
+        if (
+            network := posterior.copy(lam=np.where(order < size, 3.0, -3.0)).median()
+        ).n_used_weights
+        >= 20
+    )
+    x = np.random.default_rng(1).normal(size=(1000, 5))
+    start = time.process_time()
+    explain_local(network, x, n_draws=1000, random_state=0).to_frame()
+    assert time.process_time() - start < 2
+
+
+# -- other people's code --------------------------------------------------------------------
+
+
+def test_slopes_are_captums_saliency(make_network, make_rows):
+    torch = pytest.importorskip("torch")
+    attr = pytest.importorskip("captum.attr")
+    from islab.export import to_torch
+
+    network = make_network(2)
+    x = make_rows(network)
+    module = to_torch(network)
+    tensor = torch.tensor(x, requires_grad=True)
+    saliency = attr.Saliency(module.predictor).attribute(tensor, target=1, abs=False)
+    found = explain_local(network, x, n_draws=1).slope[..., 1]
+    np.testing.assert_allclose(found, saliency.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_slopes_are_limes_least_squares_in_a_small_ball(make_network, make_rows):
+    lime_base = pytest.importorskip("lime.lime_base")
+    from sklearn.linear_model import LinearRegression
+
+    network = make_network()
+    x = make_rows(network)[:1]
+    ball = x + 1e-5 * np.random.default_rng(0).normal(size=(500, 5)) * network.units.x_scale
+    ball[0] = x
+    explainer = lime_base.LimeBase(kernel_fn=np.ones_like)
+    distance = np.linalg.norm(ball - x, axis=1)
+    _, pairs, _, _ = explainer.explain_instance_with_data(
+        ball,
+        network.predictor(ball),
+        distance,
+        0,
+        5,
+        feature_selection="none",
+        model_regressor=LinearRegression(),
+    )
+    lime = np.array([weight for _, weight in sorted(pairs)])
+    found = explain_local(network, x, n_draws=1).slope[0, :, 0]
+    np.testing.assert_allclose(found, lime, rtol=1e-5, atol=1e-7)
+
+
+@pytest.fixture
+def shap():
+    pytest.importorskip("shap")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import shap
+
+        yield shap
+
+
+@pytest.mark.usefixtures("shap")
+def test_shap_values_and_base_value_sum_to_the_link(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    found = explain_local(network, make_rows(network), n_draws=20)
+    values = found.to_shap()
+    np.testing.assert_allclose(values.base_values + values.values.sum(axis=1), found.link)
+
+
+def test_shap_draws_its_waterfall_and_bar(shap, make_network, make_rows):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    network = make_network()
+    values = explain_local(network, make_rows(network), n_draws=20).to_shap()
+    axes = [shap.plots.waterfall(values[0], show=False), shap.plots.bar(values, show=False)]
+    assert all(len(ax.patches) for ax in axes)
+    plt.close("all")
