@@ -1,5 +1,7 @@
 """Weight counts, the layout of the flat vector, and dropping units, by brute force."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -170,6 +172,12 @@ def test_keeping_all_units_keeps_everything():
     assert kept.architecture == net
     np.testing.assert_array_equal(kept.weights, np.arange(net.n_weights))
     np.testing.assert_array_equal(kept.units, np.arange(net.n_units))
+
+
+@pytest.mark.parametrize("hidden", [20, (2.7,), "45"])
+def test_widths_that_are_not_whole_numbers_are_named(hidden):
+    with pytest.raises(ValueError, match=f"Got hidden={re.escape(repr(hidden))}, expected whole"):
+        Architecture(1, hidden, 1)
 
 
 def test_unknown_activation_is_named():

@@ -141,7 +141,7 @@ def test_unknown_inclusion_is_named():
         start(hidden_inclusion="thick")
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 0.0), (np.nan, 0.0)])
+@pytest.mark.parametrize("bounds", [(1.0, 0.0), (np.nan, 0.0), (-np.inf, 0.0)])
 def test_impossible_inclusion_bounds_are_named(bounds):
     with pytest.raises(ValueError, match=f"Got inclusion bounds \\({bounds[0]}, 0.0\\)"):
         inclusion_bounds(bounds)
@@ -152,17 +152,25 @@ def test_unknown_means_are_named():
         start(means="xavier")
 
 
-@pytest.mark.xfail(strict=True, reason="bounds reach the generator unchecked")
 def test_impossible_bounds_of_the_means_are_named():
     with pytest.raises(ValueError, match=r"Got means=\(1, -1\)"):
         start(means=(1, -1))
 
 
-@pytest.mark.xfail(strict=True, reason="sigma is not checked", raises=RuntimeWarning)
 @pytest.mark.parametrize("sigma", [0.0, -1.0])
 def test_impossible_sigma_is_named(sigma):
     with pytest.raises(ValueError, match=f"Got sigma={sigma}"):
         start(sigma=sigma)
+
+
+def test_unknown_likelihood_is_named_at_the_start():
+    with pytest.raises(ValueError, match="Got likelihood='gamma'"):
+        Posterior.initialise(SMALL, np.random.default_rng(0), likelihood="gamma")
+
+
+def test_no_draws_are_too_few():
+    with pytest.raises(ValueError, match="Got n_draws=0, expected at least 1"):
+        start(SMALL).sample_predictor(np.ones((1, 2)), 0, np.random.default_rng(0))
 
 
 def test_layers_hold_the_flat_vectors_in_the_order_of_the_paper():
@@ -197,6 +205,14 @@ def test_weights_of_draws_have_the_variance_of_the_moments():
     _, variance = moments(posterior.mu, posterior.sigma, posterior.alpha)
     np.testing.assert_allclose(weights.var(axis=0), variance, rtol=0.06)
     np.testing.assert_allclose(biases.std(axis=0), posterior.bias_sigma, rtol=0.03)
+
+
+@pytest.mark.parametrize("flow", [False, True])
+def test_included_weights_of_draws_have_the_slab_variance(flow):
+    posterior = with_flow(spread_posterior()) if flow else spread_posterior()
+    sure = posterior.copy(lam=np.full(SMALL.n_weights, 40.0))
+    weights, _ = sure.draw(40_000, np.random.default_rng(12))
+    np.testing.assert_allclose(weights.var(axis=0), posterior.slab_variance(), rtol=0.06)
 
 
 def test_weights_of_draws_are_zero_as_often_as_they_are_excluded():

@@ -30,7 +30,7 @@ def test_same_prior_has_one_entry_for_each_block():
     assert prior.psi.tolist() == [0.3] * 3
 
 
-@pytest.mark.parametrize("tau", [0.0, -1.0, np.nan])
+@pytest.mark.parametrize("tau", [0.0, -1.0, np.inf, np.nan])
 def test_impossible_tau_is_named(tau):
     with pytest.raises(ValueError, match=f"Got tau={tau}, expected a positive number"):
         Prior.same(NET, tau=tau, psi=0.1)
@@ -40,6 +40,12 @@ def test_impossible_tau_is_named(tau):
 def test_impossible_psi_is_named(psi):
     with pytest.raises(ValueError, match=f"Got psi={psi}, expected a number between 0 and 1"):
         Prior.same(NET, tau=1.0, psi=psi)
+
+
+@pytest.mark.parametrize("df", [0.0, -1.0, np.inf, np.nan])
+def test_impossible_df_is_named(df):
+    with pytest.raises(ValueError, match=f"Got df={df}, expected a positive number"):
+        Prior.same(NET, tau=1.0, psi=0.1, df=df)
 
 
 def test_divergence_of_dropped_weights_is_that_of_sure_exclusion():

@@ -196,7 +196,6 @@ def test_folded_constants_keep_their_spread():
     assert network.bias_sigma[0] == pytest.approx(dense.std(), rel=0.04)
 
 
-@pytest.mark.xfail(strict=True, reason="the spread of the multipliers is left out")
 def test_folded_constants_keep_the_spread_of_a_flow():
     net = folded_chain().architecture
     n_inputs = sum(net.n_inputs(layer) for layer in range(net.n_layers))
@@ -358,6 +357,28 @@ def test_default_names_count_from_zero():
     assert (units.names, units.outputs, units.variables) == (("x0", "x1"), ("y0",), ("x0", "x1"))
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (2, 2)])
+def test_rows_of_the_wrong_shape_are_named(shape):
+    network = posterior_of(Architecture(3, (2,), 1), 0).median()
+    with pytest.raises(ValueError, match=r"Got x of shape .*, expected \(rows, 3\)"):
+        network.predictor(np.ones(shape))
+
+
+@pytest.mark.parametrize("output", [-1, 2])
+def test_an_output_that_is_not_there_is_named(output):
+    network = posterior_of(Architecture(3, (2,), 2), 0).median()
+    with pytest.raises(ValueError, match=f"Got output={output}, expected 0 to 1"):
+        network.depths(output)
+
+
+@pytest.mark.parametrize(("name", "value"), [("mu", np.nan), ("mu", np.inf), ("lam", np.nan)])
+def test_a_posterior_with_missing_weights_has_no_median_network(name, value):
+    net = Architecture(3, (), 1)
+    broken = posterior_of(net, 0).copy(**{name: np.array([value, 1.0, 1.0])})
+    with pytest.raises(ValueError, match="missing or infinite weights"):
+        broken.median()
+
+
 # -- nothing left -----------------------------------------------------------------------
 
 
@@ -396,7 +417,6 @@ def test_without_active_path_each_draw_is_constant():
     assert draws.std(axis=0).min() > 0
 
 
-@pytest.mark.xfail(strict=True, reason="the noise is not copied")
 def test_sparse_network_shares_no_memory_with_its_posterior():
     posterior = posterior_of(Architecture(2, (2,), 1), 0)
     network = posterior.median()
