@@ -1,1 +1,49 @@
-"""Neural networks that learn their own structure, say how sure they are and can be read."""
+"""Bayesian neural networks that learn their own structure and explain every prediction exactly."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from islab.estimators import ISLaBClassifier, ISLaBRegressor
+    from islab.explain import explain_global, explain_local
+    from islab.posterior import Posterior
+    from islab.sparse import SparseNetwork
+    from islab.store import load
+
+__all__ = [
+    "ISLaBClassifier",
+    "ISLaBRegressor",
+    "Posterior",
+    "SparseNetwork",
+    "__version__",
+    "explain_global",
+    "explain_local",
+    "load",
+]
+
+# Imported when first asked for, so that the command line starts at once.
+_HOMES = {
+    "ISLaBClassifier": "islab.estimators",
+    "ISLaBRegressor": "islab.estimators",
+    "Posterior": "islab.posterior",
+    "SparseNetwork": "islab.sparse",
+    "explain_global": "islab.explain",
+    "explain_local": "islab.explain",
+    "load": "islab.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("islab-bnn")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'islab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

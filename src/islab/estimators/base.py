@@ -1,0 +1,350 @@
+"""What classifier and regressor share: data in, a posterior learned, draws and explanations out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from islab.columns import ColumnEncoder
+from islab.engines import Problem
+from islab.estimators.draws import by_rows, predictor_draws
+from islab.estimators.settings import check_params, engine_choice, make_recipe
+from islab.estimators.summary import ModelSummary, summarise_model
+from islab.estimators.table import checked_table, column_names, n_rows
+from islab.history import History
+from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
+from islab.posterior import Posterior
+from islab.recipe import fit as fit_recipe
+from islab.sparse import SparseNetwork, Units
+
+if TYPE_CHECKING:
+    from islab.explain import GlobalExplanation, LocalExplanation
+
+Float = NDArray[np.floating]
+Model = Literal["full", "median"]
+
+DEFAULT_MODEL: Model = "median"
+FEWEST_ROWS = 2
+
+
+class ISLaBEstimator(SelectorMixin, BaseEstimator):
+    """Parameters, fitting, draws, selection, explanations and files of both estimators."""
+
+    posterior_: Posterior | None
+    network_: SparseNetwork
+    columns_: ColumnEncoder
+    history_: History
+    elbo_: float
+    seed_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        posterior: str = "lrt",
+        input_skip: bool = True,
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_restarts: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        shrink: bool = True,
+        early_stopping: bool = False,
+        engine: str = "auto",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.posterior = posterior
+        self.input_skip = input_skip
+        self.sparsity = sparsity
+        self.prior_inclusion = prior_inclusion
+        self.prior_scale = prior_scale
+        self.inclusion_init = inclusion_init
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_epochs = max_epochs
+        self.n_restarts = n_restarts
+        self.n_draws = n_draws
+        self.missing = missing
+        self.shrink = shrink
+        self.early_stopping = early_stopping
+        self.engine = engine
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- learning -------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        X: Any,
+        target: Float,
+        likelihood: str,
+        outputs: tuple[str, ...],
+        sample_weight: Float | None,
+        table_weight: Float | None,
+    ) -> None:
+        """Learns from a checked table and targets (rows, outputs).
+
+        ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
+        a row stands in the data when columns are standardised.
+        """
+        params = self.get_params(deep=False)
+        columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
+        y_center, y_scale = _target_scale(target, table_weight, likelihood)
+        problem = _weighted(
+            columns.standardise(covariates), (target - y_center) / y_scale, sample_weight
+        )
+        n_classes = target.shape[1] if likelihood == "categorical" else 0
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        found = fit_recipe(
+            problem,
+            likelihood,
+            make_recipe(params, problem.n_rows, n_classes),
+            seed=seed,
+            engine=engine_choice(params),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        units = Units(
+            x_center=columns.center,
+            x_scale=columns.scale,
+            y_center=y_center,
+            y_scale=y_scale,
+            names=columns.names,
+            outputs=outputs,
+            variables=columns.owners,
+        )
+        self.columns_ = columns
+        self.posterior_ = found.posterior
+        self.network_ = found.posterior.median(units=units)
+        self.history_ = found.history
+        self.elbo_ = float(found.elbo)
+        self.seed_ = seed
+
+    def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:
+        if sample_weight is None:
+            return None
+        rows = np.empty((n_rows(X), 0))
+        weight = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        if (weight > 0).sum() < FEWEST_ROWS:
+            raise ValueError(
+                f"Got {int((weight > 0).sum())} rows with a positive sample_weight, expected at "
+                f"least {FEWEST_ROWS}."
+            )
+        return weight
+
+    def _check_params(self) -> None:
+        check_params(self.get_params(deep=False))
+
+    # -- predicting -----------------------------------------------------------------------
+
+    @property
+    def _likelihood(self) -> Likelihood:
+        return get_likelihood(self.network_.likelihood)
+
+    def _covariates(self, X: Any) -> Float:
+        """Rows to predict as covariates in the user's units."""
+        check_is_fitted(self)
+        return self.columns_.encode(checked_table(self, X, reset=False))
+
+    def _draw(self, covariates: Float, model: Model | None, n_draws: int | None = None) -> Float:
+        """Linear predictor of coherent draws, (draws, rows, outputs)."""
+        n_draws = self.n_draws if n_draws is None else n_draws
+        source = self._source(model)
+        return predictor_draws(source, self.network_.units, covariates, n_draws, self.seed_)
+
+    def _source(self, model: Model | None) -> Posterior | SparseNetwork:
+        if model is None:
+            model = "median" if self.posterior_ is None else DEFAULT_MODEL
+        if model not in ("full", "median"):
+            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
+        if model == "median":
+            return self.network_
+        if self.posterior_ is None:
+            raise ValueError(
+                "Got model='full' for a model that was saved with sparse=True, which holds the "
+                "median network only; try model='median', or save it without sparse=True."
+            )
+        return self.posterior_
+
+    def _numbers_per_row(self) -> int:
+        return self.n_draws * self.network_.architecture.n_outputs
+
+    def sample_posterior(
+        self, X: Any, n_draws: int | None = None, *, model: Model | None = None
+    ) -> Float:
+        """Expected targets under coherent draws of the model, (draws, rows, outputs).
+
+        Each draw is one network, the same for all rows: curves drawn from it are whole curves.
+        The mean over draws is the prediction.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        n_draws : int, optional
+            As many as the estimator's ``n_draws`` if not given.
+        model : {"full", "median"}, optional
+        """
+        covariates = self._covariates(X)
+        if n_draws is not None and n_draws < 1:
+            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
+        return self._response(self._draw(covariates, model, n_draws))
+
+    def _response(self, draws: Float) -> Float:
+        """Expected targets for predictors (..., rows, outputs)."""
+        return self._likelihood.mean(draws)
+
+    def decompose_uncertainty(self, X: Any, *, model: Model | None = None) -> Uncertainty:
+        """Variance of each row's target, split into what stays and what more data would remove.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        model : {"full", "median"}, optional
+
+        Returns
+        -------
+        Uncertainty
+            ``aleatoric``, ``epistemic`` and their sum ``total``, each (rows, outputs).
+        """
+        noise = self.network_.noise_in_units()
+        parts = by_rows(
+            self._covariates(X),
+            self._numbers_per_row(),
+            lambda rows: self._likelihood.uncertainty(self._draw(rows, model), noise),
+        )
+        return Uncertainty(
+            aleatoric=np.concatenate([part.aleatoric for part in parts]),
+            epistemic=np.concatenate([part.epistemic for part in parts]),
+        )
+
+    # -- reading --------------------------------------------------------------------------
+
+    @property
+    def n_used_weights_(self) -> int:
+        """Weights on active paths of the median network."""
+        check_is_fitted(self)
+        return self.network_.n_used_weights
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.columns_.owner_index[self.network_.covariates]] = True
+        return mask
+
+    def summary(self) -> ModelSummary:
+        """Which covariates the model uses, from which depth and how surely, to print or to read."""
+        check_is_fitted(self)
+        return summarise_model(self)
+
+    def explain_global(self, X: Any = None, **options: Any) -> GlobalExplanation:
+        """The whole network: used weights, covariates, depths.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns), optional
+            Rows over which contributions are averaged.
+        **options
+            Those of :func:`islab.explain.explain_global`: ``output``, ``n_draws``.
+        """
+        from islab.explain import explain_global
+
+        check_is_fitted(self)
+        covariates = None if X is None else self._covariates(X)
+        options = {"random_state": self.seed_, **options}
+        return explain_global(self.network_, covariates, self.posterior_, **options)
+
+    def explain_local(self, X: Any, **options: Any) -> LocalExplanation:
+        """Exact slopes and contributions for each row, with credible intervals.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        **options
+            Those of :func:`islab.explain.explain_local`: ``output``, ``level``, ``n_draws``,
+            ``approximate``, ``reference``, ``baseline``.
+        """
+        from islab.explain import explain_local
+
+        options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
+        return explain_local(self.network_, self._covariates(X), **options)
+
+    # -- keeping --------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, sparse: bool = False) -> None:
+        """Writes the model to one file; :func:`islab.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Replaced in one move if it exists.
+        sparse : bool
+            Only the median network: a few kilobytes that predict and explain, without the full
+            posterior.
+        """
+        from islab.store import save
+
+        save(self, path, sparse=sparse)
+
+    # -- showing --------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.input_tags.categorical = True
+        tags.target_tags.required = True
+        return tags
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._summary_html()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._summary_html()
+        return bundle
+
+    def _summary_html(self) -> str:
+        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else ""
+
+
+def _weighted(x: Float, y: Float, sample_weight: Float | None) -> Problem:
+    """The rows that count; one of weight 0 must not change the size of a batch."""
+    if sample_weight is None:
+        return Problem(x, y)
+    counts = sample_weight > 0
+    return Problem(x[counts], y[counts], sample_weight[counts])
+
+
+def _target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[Float, Float]:
+    """Center and scale on which targets are learned; only Gaussian ones have others than 0, 1."""
+    if likelihood != "gaussian":
+        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+    center = np.average(target, axis=0, weights=weight)
+    scale = np.sqrt(np.average((target - center) ** 2, axis=0, weights=weight))
+    return center, np.where(scale > 1e-12 * np.maximum(np.abs(center), 1e-300), scale, 1.0)

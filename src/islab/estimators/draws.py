@@ -1,0 +1,53 @@
+"""Draws of the model for any rows: the same networks each time, whatever rows they are asked of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.network import forward
+from islab.posterior import Posterior
+from islab.sparse import SparseNetwork, Units
+
+Float = NDArray[np.floating]
+Result = TypeVar("Result")
+
+NUMBERS_AT_ONCE = 5_000_000
+
+
+def predictor_draws(
+    model: Posterior | SparseNetwork, units: Units, covariates: Float, n_draws: int, seed: int
+) -> Float:
+    """Linear predictor in the user's units, (draws, rows, outputs).
+
+    A row gets the same numbers whichever rows stand beside it.
+    """
+    if isinstance(model, SparseNetwork):
+        x = model.standardise(covariates)
+    else:
+        x = (covariates - units.x_center) / units.x_scale
+    net = model.architecture
+    rng = np.random.default_rng(seed)
+    draws = np.empty((n_draws, len(x), net.n_outputs))
+    # How the draws are split must not depend on the rows: it decides the random numbers.
+    for part in _parts(n_draws, net.n_weights):
+        weights, biases = model.draw(part.stop - part.start, rng)
+        for few in _parts(len(weights), len(x) * net.n_units):
+            draws[part][few] = forward(net, weights[few], biases[few], x)
+    return units.y_center + units.y_scale * draws
+
+
+def by_rows(
+    covariates: Float, numbers_per_row: int, task: Callable[[Float], Result]
+) -> list[Result]:
+    """The task's results for consecutive rows, few enough at a time to fit in memory."""
+    return [task(covariates[part]) for part in _parts(len(covariates), numbers_per_row)]
+
+
+def _parts(total: int, cost: int) -> Iterator[slice]:
+    size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
+    for start in range(0, total, size):
+        yield slice(start, min(start + size, total))

@@ -1,0 +1,94 @@
+"""The tables people give to estimators, checked as scikit-learn does and a little more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+FEWEST_ROWS = 2
+
+
+def is_frame(table: Any) -> bool:
+    """Whether it is a data frame: pandas, polars, pyarrow and others."""
+    return bool(nw.dependencies.is_into_dataframe(table))
+
+
+def n_rows(table: Any) -> int:
+    """Rows of a checked table."""
+    return table.shape[0]
+
+
+def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
+    """The table as a data frame or a float array, with names and sizes checked.
+
+    With ``reset`` the estimator learns names and number of columns, else they must agree.
+    """
+    fewest = FEWEST_ROWS if reset else 1
+    if hasattr(table, "collect"):
+        raise TypeError(f"Got a lazy {type(table).__name__}, expected data; try X.collect().")
+    if not is_frame(table):
+        return _checked_array(estimator, table, reset, fewest)
+    _check_unique(table)
+    validate_data(estimator, table, skip_check_array=True, reset=reset)
+    rows, columns = table.shape
+    if rows < fewest or columns < 1:
+        raise ValueError(
+            f"Got a table with {rows} row(s) and {columns} column(s) (n_samples = {rows}), "
+            f"expected at least {fewest} row(s) and 1 column(s)."
+        )
+    return table
+
+
+def column_names(estimator: Any) -> list[str]:
+    """Names of the table's columns: the user's, or x0, x1, ..."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"x{number}" for number in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
+def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
+    try:
+        return validate_data(
+            estimator,
+            table,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=fewest,
+            reset=reset,
+        )
+    except ValueError as error:
+        cell = _first_text(table) if "could not convert" in str(error) else None
+        if cell is None:
+            raise
+        row, column, value = cell
+        raise ValueError(
+            f"Got {value!r} in column {column} (row {row}) of an array, expected numbers; try a "
+            "DataFrame, whose columns may hold text."
+        ) from error
+
+
+def _first_text(table: Any) -> tuple[int, int, str] | None:
+    """Row, column and value of the first cell that is no number."""
+    cells = np.asarray(table, dtype=object)
+    for row, column in np.ndindex(cells.shape):
+        try:
+            float(cells[row, column])
+        except ValueError:
+            return row, column, str(cells[row, column])
+        except TypeError:
+            continue
+    return None
+
+
+def _check_unique(table: Any) -> None:
+    twice = [name for name, count in Counter(table.columns).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Got {len(twice)} column name(s) more than once, for example {twice[0]!r}, expected "
+            "unique names; try to rename or drop columns."
+        )

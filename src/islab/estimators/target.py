@@ -1,0 +1,94 @@
+"""Targets and the levels that predictions may be asked for, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+
+from islab.estimators.table import is_frame, n_rows
+
+Float = NDArray[np.floating]
+
+
+def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
+    """Classes, one for each row of the table."""
+    _require(estimator, y)
+    labels = column_or_1d(y, warn=True)
+    _check_rows(labels, table)
+    missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(len(labels), dtype=bool)
+    if labels.dtype.kind == "O":
+        missing |= np.array([label is None for label in labels])
+    if missing.any():
+        raise ValueError(
+            f"Got NaN in y (row {int(missing.argmax())}), expected a class for each row; try to "
+            "drop rows without one."
+        )
+    return labels
+
+
+def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:
+    """Targets of a regression, (rows,) or (rows, outputs)."""
+    _require(estimator, y)
+    values = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+    )
+    if values.ndim > 2:
+        raise ValueError(f"Got y of shape {values.shape}, expected (rows,) or (rows, outputs).")
+    _check_rows(values, table)
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        raise ValueError(
+            f"Got {values[wrong][0]} in y (row {row}; NaN and inf do not count as numbers), "
+            "expected a finite number for each row; try to drop rows without one."
+        )
+    if likelihood == "poisson" and (values < 0).any():
+        raise ValueError(
+            f"Got {values.min()} in y with likelihood='poisson', expected counts, 0 or more; try "
+            "likelihood='gaussian'."
+        )
+    return values
+
+
+def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
+    """Names of the targets: the user's if there are any."""
+    if is_frame(y):
+        return tuple(str(name) for name in y.columns)
+    name = getattr(y, "name", None)
+    if n_outputs == 1:
+        return (str(name) if isinstance(name, str) and name else "y",)
+    return tuple(f"y{number}" for number in range(n_outputs))
+
+
+def checked_levels(levels: ArrayLike) -> Float:
+    """Quantile levels, (levels,)."""
+    values = np.atleast_1d(np.asarray(levels, dtype=float))
+    if values.ndim != 1 or not ((values > 0) & (values < 1)).all():
+        raise ValueError(f"Got levels={levels!r}, expected numbers between 0 and 1.")
+    return values
+
+
+def interval_levels(level: float) -> tuple[float, float]:
+    """Levels of the ends of a central interval."""
+    if not 0 < level < 1:
+        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.9.")
+    return (1 - level) / 2, (1 + level) / 2
+
+
+def _require(estimator: Any, y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; try "
+            "fit(X, y)."
+        )
+
+
+def _check_rows(y: NDArray, table: Any) -> None:
+    if len(y) != n_rows(table):
+        raise ValueError(
+            f"Got {n_rows(table)} rows of X and {len(y)} of y, expected as many of each; found "
+            "input variables with inconsistent numbers of samples."
+        )
