@@ -124,7 +124,10 @@ class Engine(Protocol):
         """NLL of all rows, averaged over passes with fresh noise."""
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: Float) -> None:
-        """Drops hidden units with their optimiser state, after adding to all units' biases."""
+        """Drops hidden units with their optimiser state, after adding to all units' biases.
+
+        The prior must be set again before the next step.
+        """
 
     def state(self) -> State:
         """Everything that the next step depends on."""
