@@ -51,7 +51,7 @@ def local_bars(
     outputs: str | int | Sequence[str | int] | None = None,
     top: int = 10,
     by_variable: bool = False,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Draws the largest contributions of each row to each output, with credible intervals.
 
@@ -66,7 +66,7 @@ def local_bars(
         Bars shown at most; what is left is added up in one more.
     by_variable : bool
         One bar for each variable: its one-hot columns together.
-    axes : axes or array of axes, optional
+    ax : axes or array of axes, optional
         One for each row and output.
 
     Returns
@@ -92,7 +92,7 @@ def local_bars(
             bars = _largest(labels, point[i, :, k], top, draws[:, i, :, k], explanation.level)
             title = _prediction(explanation, row, output)
             panels.append(_Bars(*bars, title, _predictor(explanation, row, output)))
-    return _draw(panels, len(where), len(which), axes)
+    return _draw(panels, len(where), len(which), ax)
 
 
 def attribution_bars(
@@ -101,7 +101,7 @@ def attribution_bars(
     rows: int | Sequence[int] | None = None,
     outputs: str | int | Sequence[str | int] | None = None,
     top: int = 10,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Draws the largest integrated gradients of each row and output.
 
@@ -117,7 +117,7 @@ def attribution_bars(
             title = f"row {row}, {shown(attributions.outputs[output])}"
             label = f"from {number(start)} at the baseline to {number(end)} at the row"
             panels.append(_Bars(*_largest(names, sizes, top), title, label))
-    return _draw(panels, len(where), len(which), axes)
+    return _draw(panels, len(where), len(which), ax)
 
 
 def driver_bars(
@@ -126,7 +126,7 @@ def driver_bars(
     rows: int | Sequence[int] | None = None,
     outputs: str | int | Sequence[str | int] | None = None,
     top: int = 10,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Draws the largest shares of the variance of each row's predictor, in percent.
 
@@ -144,7 +144,7 @@ def driver_bars(
             if drivers.noise is not None:
                 label += f"; noise apart, sd {number(drivers.noise[output] ** 0.5)}"
             panels.append(_Bars(*bars, title, label))
-    return _draw(panels, len(where), len(which), axes)
+    return _draw(panels, len(where), len(which), ax)
 
 
 def _largest(
@@ -225,7 +225,7 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     rest = link - intercept
     sign = "+" if rest >= 0 else "\u2212"
     label = (
-        f"{scale} {number(link)} = intercept {number(intercept)} {sign} bars {number(abs(rest))}"
+        f"{scale} {number(link)}\n= intercept {number(intercept)} {sign} bars {number(abs(rest))}"
     )
     return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
 
@@ -263,5 +263,6 @@ def _draw_bars(ax: Any, panel: _Bars, most: int) -> None:
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0, labelsize=8.5)
     ax.tick_params(axis="x", labelsize=8)
+    ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel(panel.label, fontsize=8.5)
     heading(ax, panel.title, size=9.5)

@@ -93,15 +93,15 @@ def contribution_map(
     -------
     axes, or array of axes
     """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
     _check_shape(image_shape, explanation.x.shape[1])
     if not 0 <= row < len(explanation.x):
         raise ValueError(f"Got row={row}, expected one from 0 to {len(explanation.x) - 1}.")
     n_outputs = len(explanation.outputs)
-    columns = min(n_outputs, 5)
-    lines = -(-n_outputs // columns)
-    axes = (
-        axes_grid(ax, lines, columns, 2.4, 2.6) if ax is None else axes_grid(ax, 1, n_outputs, 0, 0)
-    )
+    columns = min(n_outputs, 5) if ax is None else n_outputs
+    axes = axes_grid(ax, -(-n_outputs // columns), columns, 2.4, 2.6)
     panels = axes.ravel()
     values = explanation.contribution[row]
     largest = np.abs(values).max(initial=0) or 1.0
@@ -109,15 +109,18 @@ def contribution_map(
     for output, panel in enumerate(panels[:n_outputs]):
         image = explanation.x[row].reshape(image_shape)
         panel.imshow(image, cmap="Greys", alpha=0.35)
-        shown_values = np.ma.masked_equal(values[:, output].reshape(image_shape), 0)
-        drawn = panel.imshow(shown_values, cmap=diverging(), vmin=-largest, vmax=largest)
+        own = values[:, output].reshape(image_shape)
+        # Small contributions let the image shine through instead of hiding it in white.
+        opacity = np.sqrt(np.abs(own) / largest)
+        panel.imshow(own, cmap=diverging(), vmin=-largest, vmax=largest, alpha=opacity)
         _frame(panel)
         ends = f"{number(summary.lower[row, output])} to {number(summary.upper[row, output])}"
         name = shown(explanation.outputs[output], 16)
         heading(panel, f"{name}: {number(explanation.response[row, output])}\n({ends})", 8.5)
     for panel in panels[n_outputs:]:
         panel.set_axis_off()
-    bar = panels[0].get_figure().colorbar(drawn, ax=panels.tolist(), fraction=0.03, pad=0.02)
+    scale = ScalarMappable(Normalize(-largest, largest), diverging())
+    bar = panels[0].get_figure().colorbar(scale, ax=panels.tolist(), fraction=0.03, pad=0.02)
     bar.set_label("contribution", color=INK, fontsize=8.5)
     bar.ax.tick_params(labelsize=8, labelcolor=INK)
     bar.outline.set_visible(False)
