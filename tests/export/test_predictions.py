@@ -201,14 +201,14 @@ def test_digits_round_the_numbers(make_network):
 
 @pytest.mark.parametrize("form", [to_text, to_latex, to_python])
 def test_a_network_without_paths_names_no_unit(make_network, form):
-    network = make_network(threshold=1.0)
+    network = make_network(threshold=0.999)
     assert not re.search(r"h\d_|h_\{|\bx\[", form(network))
 
 
 def test_a_network_without_paths_predicts_its_bias_in_onnx(make_network, make_rows):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    network = make_network("bernoulli", threshold=1.0)
+    network = make_network("bernoulli", threshold=0.999)
     x = make_rows(network)
     session = runtime.InferenceSession(to_onnx(network).SerializeToString())
     close(session.run(["response"], {"x": x})[0], expected(network, x)[1])
