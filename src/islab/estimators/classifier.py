@@ -217,7 +217,8 @@ class ISLaBClassifier(ClassifierMixin, ISLaBEstimator):
 
     def predict(self, X: Any, *, model: Model | None = None) -> NDArray:
         """The most probable class of each row, (rows,)."""
-        return self.classes_[self.predict_proba(X, model=model).argmax(axis=1)]
+        best = self.predict_proba(X, model=model).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Posterior quantiles of the class probabilities, (rows, classes, levels).

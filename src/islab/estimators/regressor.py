@@ -264,5 +264,8 @@ class ISLaBRegressor(RegressorMixin, ISLaBEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
-        tags.target_tags.positive_only = self.likelihood == "poisson"
+        counts = self.likelihood == "poisson"
+        tags.target_tags.positive_only = counts
+        # Real numbers between 1 and 6, read as counts, say little: their noise is large.
+        tags.regressor_tags.poor_score = counts
         return tags

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
@@ -18,13 +19,14 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
     _require(estimator, y)
     labels = column_or_1d(y, warn=True)
     _check_rows(labels, table)
-    missing = labels != labels if labels.dtype.kind in "fO" else np.zeros(len(labels), dtype=bool)
-    if labels.dtype.kind == "O":
-        missing |= np.array([label is None for label in labels])
+    missing = pd.isna(labels)
+    if labels.dtype.kind == "f":
+        missing |= np.isinf(labels)
     if missing.any():
+        row = int(missing.argmax())
         raise ValueError(
-            f"Got NaN in y (row {int(missing.argmax())}), expected a class for each row; try to "
-            "drop rows without one."
+            f"Got {labels[row]} in y (row {row}; NaN and inf are no classes), expected a class "
+            "for each row; try to drop rows without one."
         )
     return labels
 
@@ -42,7 +44,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
         raise ValueError(
-            f"Got {values[wrong][0]} in y (row {row}; NaN and inf do not count as numbers), "
+            f"Got {values[wrong][0]} in y (row {row}; NaN and inf are no numbers), "
             "expected a finite number for each row; try to drop rows without one."
         )
     if likelihood == "poisson" and (values < 0).any():

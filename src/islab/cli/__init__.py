@@ -1,0 +1,90 @@
+"""The command line: ``islab fit | predict | explain | summary | demo``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from islab.cli import demo, explain, fit, predict, summary
+
+COMMANDS = {"fit": fit, "predict": predict, "explain": explain, "summary": summary, "demo": demo}
+EXAMPLES = """\
+examples:
+  islab fit patients.csv --target diagnosis -o model.islab
+  islab summary model.islab
+  islab predict model.islab new.csv -o predictions.csv --interval 0.9
+  islab explain model.islab new.csv --row 3
+  islab demo
+"""
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit code.
+
+    What is wrong with the input is said in one line on stderr, with exit code 2.
+    """
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", UserWarning)
+            COMMANDS[args.command].run(args)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough; a second error at exit would be no news.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    except (ValueError, OSError, ImportError, TypeError, RuntimeError, MemoryError) as error:
+        _say(f"error: {error or type(error).__name__}")
+        return WRONG_INPUT
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="islab",
+        description="Bayesian neural networks that learn their own structure and explain every "
+        "prediction exactly.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, module in COMMANDS.items():
+        description = (module.__doc__ or "").strip()
+        command = commands.add_parser(
+            name,
+            help=description.partition("\n")[0].rstrip("."),
+            description=description,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from islab import __version__
+
+        parser.exit(message=f"islab {__version__}\n")
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say(f"warning: {message}")
+
+
+def _say(message: str) -> None:
+    print("islab: " + " ".join(message.split()), file=sys.stderr)

@@ -1,0 +1,113 @@
+"""Explain a saved model, or single predictions of it.
+
+With a table: what each used covariate contributes to the prediction of a row, exactly, with
+credible intervals. Without: the whole network, covariate by covariate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLES = """\
+examples:
+  islab explain model.islab new.csv --row 3
+  islab explain model.islab new.csv --row 0 --row 1 --json
+  islab explain model.islab
+"""
+PREDICTION = ["output", "intercept", "link", "response", "response_lower", "response_upper"]
+COVARIATE = [
+    "covariate",
+    "value",
+    "slope",
+    "contribution",
+    "contribution_lower",
+    "contribution_upper",
+]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="file that `islab fit` wrote")
+    parser.add_argument("data", nargs="?", help="table: .csv, .tsv or .parquet")
+    parser.add_argument(
+        "--row", type=int, action="append", help="counted from 0 (the default); repeatable"
+    )
+    parser.add_argument("--output", metavar="CLASS", help="explain this class or output only")
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab import load
+
+    model = load(args.model)
+    if args.data is None:
+        _show_network(model, args)
+    else:
+        _show_rows(model, args)
+
+
+def _show_network(model: Any, args: argparse.Namespace) -> None:
+    explained = model.explain_global(output=args.output)
+    if args.json:
+        print(json.dumps({t: _records(explained.to_frame(t)) for t in ("network", "variables")}))
+        return
+    print(_text(explained.network))
+    used = explained.variables[explained.variables["count"] > 0]
+    print("\n" + _text(used.drop(columns=["contribution"])))
+
+
+def _show_rows(model: Any, args: argparse.Namespace) -> None:
+    from islab.cli.predict import model_columns
+
+    rows = args.row or [0]
+    X = model_columns(model, _chosen_rows(args.data, rows), args.data)
+    explained = model.explain_local(X, output=args.output, level=args.level, approximate=True)
+    covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
+    for frame in (covariates, predictions):
+        frame["row"] = frame["row"].map(dict(enumerate(rows)))
+    if args.json:
+        parts = {"predictions": predictions, "covariates": covariates}
+        print(json.dumps({name: _records(frame) for name, frame in parts.items()}))
+        return
+    lines = []
+    for row in rows:
+        predicted = predictions[predictions["row"] == row]
+        lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
+        for output, part in covariates[covariates["row"] == row].groupby("output", sort=False):
+            order = part["contribution"].abs().sort_values(ascending=False).index
+            lines.append(f"contributions to {output}\n{_text(part.loc[order], *COVARIATE)}")
+    print("\n\n".join(lines))
+
+
+def _chosen_rows(path: str, rows: list[int]) -> pd.DataFrame:
+    """These rows of a file, in the order asked for."""
+    import pandas as pd
+
+    from islab.cli.tables import read_pieces
+
+    parts, n_rows = [], 0
+    for piece in read_pieces(path):
+        inside = [row - n_rows for row in sorted(set(rows)) if 0 <= row - n_rows < len(piece)]
+        parts.append(piece.iloc[inside].set_axis([n_rows + row for row in inside]))
+        n_rows += len(piece)
+    wrong = [row for row in rows if not 0 <= row < n_rows]
+    if wrong:
+        raise ValueError(
+            f"Got --row {wrong[0]}, expected a number from 0 to {n_rows - 1}: {path!r} has "
+            f"{n_rows} rows"
+        )
+    return pd.concat([part for part in parts if len(part)]).loc[rows]
+
+
+def _text(frame: pd.DataFrame, *columns: str) -> str:
+    shown = frame[[*columns]] if columns else frame
+    return shown.to_string(index=False, float_format=lambda number: f"{number:.4g}")
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return json.loads(frame.to_json(orient="records"))

@@ -1,0 +1,123 @@
+"""Learn a model from a table and save it.
+
+The task follows from the target: text, truth values and a few whole numbers are classes, other
+numbers are predicted as numbers. Rows without a target are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLES = """\
+examples:
+  islab fit patients.csv --target diagnosis -o model.islab
+  islab fit houses.tsv --target price --drop id --sparsity 0.8 -o model.islab
+  islab fit visits.parquet --target visits --task counts --set max_epochs=50 -o model.islab
+"""
+TASKS = ("classification", "regression", "counts")
+FEW_VALUES = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
+    parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
+    )
+    parser.add_argument(
+        "--sparsity", type=float, help="from 0, most accurate, to 1, easiest to read"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any parameter of the estimator; repeatable",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="same seed, same model (default 0)")
+    parser.add_argument("--jobs", type=int, help="networks to train at the same time")
+    parser.add_argument(
+        "--sparse", action="store_true", help="save the median network only, a few kilobytes"
+    )
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab.cli.tables import read_table, require_columns
+
+    table = read_table(args.data)
+    require_columns(table, [args.target, *args.drop], args.data, "which you named")
+    known = table[args.target].notna()
+    if not known.all():
+        print(f"{(~known).sum()} rows without a target are left out", file=sys.stderr)
+        table = table[known]
+    y = table.pop(args.target)
+    X = table.drop(columns=args.drop)
+    if X.shape[1] == 0:
+        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    task = args.task or detected_task(y)
+    how = "asked for" if args.task else "detected; --task changes it"
+    print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
+    model = make_estimator(task, args)
+    start = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - start
+    model.save(args.output, sparse=args.sparse)
+    if args.json:
+        facts = {"task": task, "target": args.target, "rows": len(X), "seconds": seconds}
+        print(json.dumps({**facts, "model": args.output, "summary": model.summary().to_dict()}))
+    else:
+        print(model.summary())
+        print(f"\n{len(X)} rows, {seconds:.1f} s, saved to {args.output}")
+
+
+def detected_task(y: pd.Series) -> str:
+    """Classification for text, truth values and a few whole numbers, else regression."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if is_bool_dtype(y) or not is_numeric_dtype(y):
+        return "classification"
+    whole = bool((y == y.round()).all())
+    return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
+
+
+def make_estimator(task: str, args: argparse.Namespace) -> Any:
+    """The estimator for a task with the parameters given on the command line."""
+    from islab import ISLaBClassifier, ISLaBRegressor
+
+    cls = ISLaBClassifier if task == "classification" else ISLaBRegressor
+    params = {
+        "random_state": args.seed,
+        "n_jobs": args.jobs,
+        "verbose": sys.stderr.isatty(),
+        **dict(map(_setting, args.set)),
+    }
+    if args.sparsity is not None:
+        params["sparsity"] = args.sparsity
+    if task == "counts":
+        params["likelihood"] = "poisson"
+    known = cls().get_params()
+    for name in params:
+        if name not in known:
+            raise ValueError(f"Got --set {name}, expected one of {', '.join(known)}")
+    return cls(**params)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"Got --set {text}, expected NAME=VALUE, for example max_epochs=50")
+    try:
+        return name.strip(), ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name.strip(), value

@@ -1,0 +1,99 @@
+"""Predict the rows of a table with a saved model.
+
+Classes come with the probability of each, numbers with their standard deviation; --interval adds
+the ends of an interval. Columns are found by name; other columns are ignored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLES = """\
+examples:
+  islab predict model.islab new.csv -o predictions.csv
+  islab predict model.islab new.csv --interval 0.9 | head
+  islab predict model.islab new.csv --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="file that `islab fit` wrote")
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
+    parser.add_argument("--interval", type=float, metavar="LEVEL", help="for example 0.9")
+    parser.add_argument(
+        "--average",
+        choices=("full", "median"),
+        help="over the full posterior or the median network, if not the default",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON object for each row and line")
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab import load
+    from islab.cli.tables import read_pieces
+    from islab.store import replacing
+
+    model = load(args.model)
+    pieces = (
+        _as_text(predictions(model, model_columns(model, piece, args.data), args), number, args)
+        for number, piece in enumerate(read_pieces(args.data))
+    )
+    if args.output is None:
+        for text in pieces:
+            sys.stdout.write(text)
+        return
+    with replacing(args.output) as file:
+        for text in pieces:
+            file.write(text.encode())
+
+
+def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:
+    """The columns that the model reads, in its order."""
+    from islab.cli.tables import require_columns
+
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return table.to_numpy()
+    require_columns(table, list(names), path, "which the model reads")
+    return table[list(names)]
+
+
+def predictions(model: Any, X: Any, args: argparse.Namespace) -> pd.DataFrame:
+    """A line of predictions for each row."""
+    import pandas as pd
+
+    if hasattr(model, "classes_"):
+        probability = model.predict_proba(X, model=args.average)
+        columns = {"prediction": model.classes_[probability.argmax(axis=1)]}
+        for name, values in zip(model.classes_, probability.T, strict=True):
+            columns[f"probability_{name}"] = values
+        outputs = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+        suffixes = [f"_{name}" for name in outputs]
+    else:
+        mean, sd = model.predict(X, return_std=True, model=args.average)
+        suffixes = [""] if mean.ndim == 1 else [f"_{name}" for name in model.network_.units.outputs]
+        columns = {}
+        for number, suffix in enumerate(suffixes):
+            columns[f"prediction{suffix}"] = mean.reshape(len(mean), -1)[:, number]
+            columns[f"sd{suffix}"] = sd.reshape(len(sd), -1)[:, number]
+    if args.interval is not None:
+        interval = model.predict_interval(X, args.interval, model=args.average)
+        interval = interval.reshape(len(interval), -1, 2)
+        for number, suffix in enumerate(suffixes):
+            columns[f"lower{suffix}"] = interval[:, number, 0]
+            columns[f"upper{suffix}"] = interval[:, number, 1]
+    return pd.DataFrame(columns)
+
+
+def _as_text(frame: pd.DataFrame, number: int, args: argparse.Namespace) -> str:
+    if args.json:
+        lines = frame.to_dict(orient="records")
+        return "".join(json.dumps(line) + "\n" for line in lines)
+    return frame.to_csv(index=False, header=number == 0)

@@ -1,0 +1,24 @@
+"""Say what a saved model uses, and how surely."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+EXAMPLES = """\
+examples:
+  islab summary model.islab
+  islab summary model.islab --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="file that `islab fit` wrote")
+    parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab import load
+
+    summary = load(args.model).summary()
+    print(json.dumps(summary.to_dict()) if args.json else summary)

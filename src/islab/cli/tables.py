@@ -1,0 +1,131 @@
+"""Tables in files: CSV, TSV and Parquet, read in pieces that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+PARQUET = (".parquet", ".pq")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+ROWS_AT_ONCE = 50_000
+LARGE_FILE = 64 * 2**20
+LARGEST_LOSS = 1e-5
+COLUMNS_SHOWN = 10
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """All rows of a file.
+
+    Numbers of a large file are held in single precision where that loses nothing that matters,
+    and its text as categories, so that the table is no larger than the file.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    large = path.exists() and path.stat().st_size > LARGE_FILE
+    pieces = [_smaller(piece) if large else piece for piece in read_pieces(path)]
+    if len(pieces) == 1:
+        return pieces[0]
+    return pd.DataFrame({name: _joined([p.pop(name) for p in pieces]) for name in list(pieces[0])})
+
+
+def read_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
+    """The rows of a file, some at a time."""
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"Got {str(path)!r}, expected a file; there is none")
+    if not path.is_file():
+        raise ValueError(f"Got {str(path)!r}, expected a file; it is none")
+    if path.stat().st_size == 0:
+        raise ValueError(f"Got {str(path)!r}, which is empty, expected a table")
+    n_rows = 0
+    for piece in _parquet(path) if _kind(path) in PARQUET else _text(path):
+        n_rows += len(piece)
+        yield piece
+    if n_rows == 0:
+        raise ValueError(f"Got {str(path)!r} without a single row, expected a table")
+
+
+def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why: str) -> None:
+    """Refuses a table without these columns."""
+    missing = [name for name in names if name not in table.columns]
+    if not missing:
+        return
+    present = [str(name) for name in table.columns]
+    near = get_close_matches(missing[0], present, n=1)
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    shown = ", ".join(present[:COLUMNS_SHOWN]) + (", ..." if len(present) > COLUMNS_SHOWN else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {shown}"
+    raise ValueError(f"Got {str(path)!r} without column {missing[0]!r}{more}, {why}; {hint}")
+
+
+def _kind(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in COMPRESSED:
+        suffixes.pop()
+    kind = suffixes[-1] if suffixes else ""
+    if kind not in (*SEPARATORS, *PARQUET):
+        raise ValueError(
+            f"Got {str(path)!r}, expected a name that ends in "
+            f"{', '.join((*SEPARATORS, *PARQUET))} (text may be compressed: .csv.gz)"
+        )
+    return kind
+
+
+def _text(path: Path) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    try:
+        with pd.read_csv(
+            path, sep=SEPARATORS[_kind(path)], chunksize=ROWS_AT_ONCE, encoding="utf-8-sig"
+        ) as pieces:
+            yield from pieces
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {error}") from error
+
+
+def _parquet(path: Path) -> Iterator[pd.DataFrame]:
+    from islab.optional import needed
+
+    parquet = needed("pyarrow.parquet", "Reading Parquet files")
+    arrow = needed("pyarrow", "Reading Parquet files")
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
+            yield batch.to_pandas()
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"Got {str(path)!r}, which cannot be read as Parquet: {error}") from error
+
+
+def _smaller(piece: pd.DataFrame) -> pd.DataFrame:
+    """The piece with single precision and categories where they serve."""
+    import numpy as np
+    import pandas as pd
+
+    columns: dict[Any, Any] = {}
+    for name, column in piece.items():
+        if pd.api.types.is_float_dtype(column) or pd.api.types.is_integer_dtype(column):
+            single = column.astype(np.float32)
+            spread = column.max() - column.min()
+            fine = not (abs(single - column) > LARGEST_LOSS * spread).any()
+            columns[name] = single if fine else column
+        elif pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column):
+            columns[name] = column.astype("category")
+        else:
+            columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def _joined(parts: list[pd.Series]) -> pd.Series:
+    """Pieces of one column, one below the other."""
+    import pandas as pd
+    from pandas.api.types import union_categoricals
+
+    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
+        return pd.Series(union_categoricals(parts))
+    return pd.concat(parts, ignore_index=True)

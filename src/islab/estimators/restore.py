@@ -1,0 +1,310 @@
+"""An estimator from a description and arrays that may come from a stranger.
+
+Sizes, types and ranges are checked against each other before anything is built from them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.architecture import Architecture
+from islab.columns import KINDS, MISSING, Category, ColumnEncoder, Number, Variable
+from islab.estimators.base import ISLaBEstimator
+from islab.estimators.classifier import ISLaBClassifier
+from islab.estimators.regressor import ISLaBRegressor
+from islab.estimators.settings import check_params
+from islab.history import COLUMNS, History
+from islab.likelihoods import LIKELIHOODS
+from islab.posterior import Posterior
+from islab.sparse import SparseNetwork, Units
+
+Arrays = dict[str, NDArray]
+
+ESTIMATORS: dict[str, type[ISLaBEstimator]] = {
+    cls.__name__: cls for cls in (ISLaBClassifier, ISLaBRegressor)
+}
+MOST_LAYERS = 1000
+MOST_COMPACT_WEIGHTS = 50_000_000
+
+
+class BadState(ValueError):
+    """A description and arrays that are no estimator."""
+
+
+def from_state(description: dict[str, Any], arrays: Arrays) -> ISLaBEstimator:
+    """The estimator of a description, or :class:`BadState`."""
+    try:
+        return _estimator(_Reader(description), arrays)
+    except BadState:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, ArithmeticError) as error:
+        raise BadState(f"its parts do not fit together ({error})") from error
+
+
+class _Reader:
+    """A JSON object whose entries are asked for by name and type."""
+
+    def __init__(self, values: Any) -> None:
+        if not isinstance(values, dict):
+            raise BadState("its description is not an object")
+        self.values = values
+
+    def get(self, name: str, *types: type) -> Any:
+        value = self.values.get(name)
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise BadState(f"{name!r} is missing or of the wrong type")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        values = self.get(name, list)
+        if not all(isinstance(value, str) for value in values):
+            raise BadState(f"{name!r} is not a list of names")
+        return tuple(values)
+
+    def number(self, name: str) -> float:
+        return _finite(self.get(name, float, int))
+
+    def size(self, name: str) -> int:
+        value = self.get(name, int)
+        if not 0 <= value < 2**53:
+            raise BadState(f"{name!r} is {value}")
+        return value
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(value):
+        raise BadState("it holds a number that is not finite")
+    return float(value)
+
+
+def _estimator(state: _Reader, arrays: Arrays) -> ISLaBEstimator:
+    name = state.get("estimator", str)
+    if name not in ESTIMATORS:
+        raise BadState(f"it holds a {name!r}, expected one of {', '.join(ESTIMATORS)}")
+    estimator = _unfitted(ESTIMATORS[name], _Reader(state.get("params", dict)))
+    columns = _columns(_Reader(state.get("columns", dict)), arrays)
+    n_features = state.size("n_features")
+    if n_features != len(columns.variables):
+        raise BadState("columns and features differ in number")
+    units = _units(columns, state.texts("outputs"), arrays)
+    sparse = state.get("sparse", bool)
+    posterior = None if sparse else _posterior(state, units, arrays)
+    network = posterior.median(units=units) if posterior else _network(state, units, arrays)
+
+    estimator.n_features_in_ = n_features
+    if state.values.get("features") is not None:
+        features = state.texts("features")
+        if features != tuple(variable.name for variable in columns.variables):
+            raise BadState("columns and features differ in name")
+        estimator.feature_names_in_ = np.array(features, dtype=object)
+    estimator.columns_ = columns
+    estimator.posterior_ = posterior
+    estimator.network_ = network
+    estimator.history_ = History() if sparse else _history(arrays)
+    estimator.elbo_ = state.number("elbo")
+    estimator.seed_ = state.size("seed")
+    _set_target(estimator, _Reader(state.get("target", dict)))
+    return estimator
+
+
+def _unfitted(cls: type[ISLaBEstimator], params: _Reader) -> ISLaBEstimator:
+    known = set(cls().get_params(deep=False))
+    if set(params.values) != known:
+        raise BadState("it does not hold the parameters that are known")
+    values = {name: _unplain(value) for name, value in params.values.items()}
+    check_params(values)
+    return cls(**values)
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        marked = _Reader(value)
+        if "tuple" in value:
+            return tuple(_unplain(item) for item in marked.get("tuple", list))
+        return {_unplain(k): _unplain(v) for k, v in marked.get("dict", list)}
+    if isinstance(value, list):
+        raise BadState("a parameter is a bare list")
+    return value
+
+
+def _columns(state: _Reader, arrays: Arrays) -> ColumnEncoder:
+    variables = tuple(_variable(_Reader(entry)) for entry in state.get("variables", list))
+    missing = state.get("missing", str)
+    if missing not in MISSING:
+        raise BadState(f"'missing' is {missing!r}")
+    count = sum(len(variable.covariates) for variable in variables)
+    return ColumnEncoder(
+        variables,
+        missing,
+        center=_array(arrays, "x_center", (count,)),
+        scale=_positive(arrays, "x_scale", (count,)),
+    )
+
+
+def _variable(entry: _Reader) -> Variable:
+    kind = entry.get("kind", str)
+    if kind not in KINDS:
+        raise BadState(f"a column is of kind {kind!r}")
+    name = entry.get("name", str)
+    if KINDS[kind] is Number:
+        indicator, constant = entry.get("indicator", bool), entry.get("constant", bool)
+        return Number(name, entry.number("fill"), indicator, constant)
+    shares = tuple(_finite(share) for share in entry.get("shares", list))
+    levels = entry.texts("levels")
+    if not levels or len(levels) != len(shares):
+        raise BadState(f"column {name!r} has {len(levels)} levels and {len(shares)} shares")
+    return Category(name, levels, shares)
+
+
+def _units(columns: ColumnEncoder, outputs: tuple[str, ...], arrays: Arrays) -> Units:
+    shape = (len(outputs),)
+    return Units(
+        x_center=columns.center,
+        x_scale=columns.scale,
+        y_center=_array(arrays, "y_center", shape),
+        y_scale=_positive(arrays, "y_scale", shape),
+        names=columns.names,
+        outputs=outputs,
+        variables=columns.owners,
+    )
+
+
+def _architecture(state: _Reader, n_outputs: int) -> Architecture:
+    shape = _Reader(state.get("architecture", dict))
+    hidden = shape.get("hidden", list)
+    if len(hidden) > MOST_LAYERS or not all(type(h) is int and 0 <= h < 2**31 for h in hidden):
+        raise BadState("its hidden layers are not a short list of widths")
+    net = Architecture(
+        n_covariates=shape.size("n_covariates"),
+        hidden=tuple(hidden),
+        n_outputs=shape.size("n_outputs"),
+        input_skip=shape.get("input_skip", bool),
+        activation=shape.get("activation", str),
+    )
+    if net.n_outputs != n_outputs:
+        raise BadState("architecture and outputs differ in number")
+    return net
+
+
+def _likelihood(state: _Reader) -> str:
+    name = state.get("likelihood", str)
+    if name not in LIKELIHOODS:
+        raise BadState(f"its likelihood is {name!r}")
+    return name
+
+
+def _posterior(state: _Reader, units: Units, arrays: Arrays) -> Posterior:
+    net = _architecture(state, len(units.outputs))
+    if net.n_covariates != len(units.names):
+        raise BadState("architecture and columns differ in number")
+    weights, biases = (net.n_weights,), (net.n_units,)
+    multipliers = index = None
+    if "multipliers" in arrays:
+        multipliers = arrays["multipliers"]
+        index = _indices(arrays, "input_index", weights, multipliers.shape[1])
+    return Posterior(
+        architecture=net,
+        mu=_array(arrays, "mu", weights),
+        rho=_array(arrays, "rho", weights),
+        lam=_array(arrays, "lam", weights),
+        bias_mu=_array(arrays, "bias_mu", biases),
+        bias_rho=_array(arrays, "bias_rho", biases),
+        likelihood=_likelihood(state),
+        noise=_positive(arrays, "noise", (net.n_outputs,)),
+        n_weights_initial=state.size("n_weights_initial"),
+        multipliers=multipliers,
+        input_index=index,
+    )
+
+
+def _network(state: _Reader, units: Units, arrays: Arrays) -> SparseNetwork:
+    net = _architecture(state, len(units.outputs))
+    if net.n_weights > MOST_COMPACT_WEIGHTS:
+        raise BadState(f"its network has {net.n_weights} weights")
+    n_edges = len(_array(arrays, "mu", None))
+    edges, biases = (n_edges,), (net.n_units,)
+    multipliers = arrays.get("multipliers")
+    if multipliers is not None:
+        multipliers = _array(arrays, "multipliers", (len(multipliers), n_edges))
+    return SparseNetwork(
+        architecture=net,
+        covariates=_indices(arrays, "covariates", (net.n_covariates,), len(units.names)),
+        unit_labels=_indices(arrays, "unit_labels", biases, 2**53),
+        edges=_indices(arrays, "edges", edges, net.n_weights),
+        mu=_array(arrays, "mu", edges),
+        sigma=_positive(arrays, "sigma", edges),
+        alpha=_positive(arrays, "alpha", edges),
+        bias_mu=_array(arrays, "bias_mu", biases),
+        bias_sigma=_positive(arrays, "bias_sigma", biases),
+        likelihood=_likelihood(state),
+        noise=_positive(arrays, "noise", (net.n_outputs,)),
+        n_weights_initial=state.size("n_weights_initial"),
+        units=units,
+        multipliers=multipliers,
+    )
+
+
+def _history(arrays: Arrays) -> History:
+    history = arrays.get("history", np.zeros((0, len(COLUMNS))))
+    return History.from_array(_array(arrays, "history", (len(history), len(COLUMNS))))
+
+
+def _set_target(estimator: ISLaBEstimator, target: _Reader) -> None:
+    n_outputs = len(estimator.network_.units.outputs)
+    likelihood = estimator.network_.likelihood
+    if isinstance(estimator, ISLaBRegressor):
+        estimator._flat = target.get("flat", bool)
+        estimator.n_outputs_ = n_outputs
+        fits = likelihood == estimator.likelihood and (n_outputs == 1 or not estimator._flat)
+    else:
+        assert isinstance(estimator, ISLaBClassifier)
+        estimator.classes_ = _classes(target)
+        n_classes = len(estimator.classes_)
+        fits = (likelihood, n_outputs) == (
+            ("categorical", n_classes) if n_classes > 2 else ("bernoulli", 1)
+        )
+    if not fits:
+        raise BadState(f"its target does not fit {n_outputs} {likelihood} outputs")
+
+
+def _classes(target: _Reader) -> NDArray:
+    kind, values = target.get("type", str), target.get("classes", list)
+    types = {"int64": int, "float64": float, "bool": bool, "str": str, "object": str}
+    if kind not in types or len(values) < 2 or any(type(v) is not types[kind] for v in values):
+        raise BadState("its classes are not two or more values of one type")
+    classes = np.array(values, dtype=kind)
+    if len(np.unique(classes)) != len(classes) or (np.sort(classes) != classes).any():
+        raise BadState("its classes are not in order")
+    return classes
+
+
+def _array(arrays: Arrays, name: str, shape: tuple[int, ...] | None) -> NDArray:
+    array = arrays.get(name)
+    if array is None or array.dtype.kind != "f" or array.ndim == 0:
+        raise BadState(f"array {name!r} is missing or of the wrong type")
+    if shape is not None and array.shape != shape:
+        raise BadState(f"array {name!r} has shape {array.shape}, expected {shape}")
+    return array
+
+
+def _positive(arrays: Arrays, name: str, shape: tuple[int, ...]) -> NDArray:
+    array = _array(arrays, name, shape)
+    if not (array >= 0).all() or (name.endswith("scale") and not (array > 0).all()):
+        raise BadState(f"array {name!r} holds negative numbers")
+    return array
+
+
+def _indices(arrays: Arrays, name: str, shape: tuple[int, ...], below: int) -> NDArray:
+    """Whole numbers in ascending order where they are positions."""
+    array = arrays.get(name)
+    if array is None or array.dtype != np.int64 or array.shape != shape:
+        raise BadState(f"array {name!r} is missing or of the wrong type or shape")
+    if ((array < 0) | (array >= below)).any():
+        raise BadState(f"array {name!r} points outside the network")
+    if name in ("covariates", "edges") and (np.diff(array) <= 0).any():
+        raise BadState(f"array {name!r} is not in order")
+    return array

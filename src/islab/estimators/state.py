@@ -1,0 +1,122 @@
+"""A fitted estimator as a description in JSON's types and a few arrays."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.estimators.base import ISLaBEstimator
+from islab.estimators.classifier import ISLaBClassifier
+from islab.estimators.regressor import ISLaBRegressor
+
+Arrays = dict[str, NDArray]
+
+CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
+_UNITS = ("x_center", "x_scale", "y_center", "y_scale")
+_POSTERIOR = (
+    "mu",
+    "rho",
+    "lam",
+    "bias_mu",
+    "bias_rho",
+    "noise",
+    "multipliers",
+    "input_index",
+)
+_NETWORK = (
+    "covariates",
+    "unit_labels",
+    "edges",
+    "mu",
+    "sigma",
+    "alpha",
+    "bias_mu",
+    "bias_sigma",
+    "noise",
+    "multipliers",
+)
+
+
+def state_of(estimator: ISLaBEstimator, *, sparse: bool) -> tuple[dict[str, Any], Arrays]:
+    """Description and arrays of a fitted estimator."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator)
+    network, posterior = estimator.network_, estimator.posterior_
+    if posterior is None and not sparse:
+        raise ValueError(
+            "Got sparse=False for a model without its full posterior, which a sparse file does not "
+            "hold; try sparse=True."
+        )
+    model = network if sparse or posterior is None else posterior
+    names = getattr(estimator, "feature_names_in_", None)
+    description = {
+        "estimator": type(estimator).__name__,
+        "params": {name: _plain(name, value) for name, value in _params(estimator).items()},
+        "n_features": int(estimator.n_features_in_),
+        "features": None if names is None else [str(name) for name in names],
+        "columns": estimator.columns_.to_dict(),
+        "outputs": list(network.units.outputs),
+        "sparse": sparse,
+        "architecture": asdict(model.architecture),
+        "likelihood": network.likelihood,
+        "n_weights_initial": int(network.n_weights_initial),
+        "elbo": float(estimator.elbo_),
+        "seed": int(estimator.seed_),
+        "target": _target_of(estimator),
+    }
+    fields = _NETWORK if sparse else _POSTERIOR
+    arrays = {name: getattr(model, name) for name in fields if getattr(model, name) is not None}
+    arrays |= {name: getattr(network.units, name) for name in _UNITS}
+    if not sparse:
+        arrays["history"] = estimator.history_.to_array()
+    return description, {name: _stored(array) for name, array in arrays.items()}
+
+
+def _stored(array: NDArray) -> NDArray:
+    array = np.asarray(array)
+    return array if array.dtype.kind == "f" else array.astype(np.int64)
+
+
+def _params(estimator: ISLaBEstimator) -> dict[str, Any]:
+    params = estimator.get_params(deep=False)
+    if isinstance(params["random_state"], np.random.RandomState):
+        params["random_state"] = None
+    return params
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A parameter in JSON's types; tuples and dicts are marked, so that they come back."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        value = tuple(value.tolist())
+    if isinstance(value, tuple | list):
+        return {"tuple": [_plain(name, item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_plain(name, k), _plain(name, v)] for k, v in value.items()]}
+    raise ValueError(
+        f"Got {name}={value!r}, expected a value that a file can hold: numbers, text, tuples and "
+        "dicts of these."
+    )
+
+
+def _target_of(estimator: ISLaBEstimator) -> dict[str, Any]:
+    """What the estimator knows of its target besides the outputs' names and scales."""
+    if isinstance(estimator, ISLaBRegressor):
+        return {"flat": estimator._flat}
+    assert isinstance(estimator, ISLaBClassifier)
+    classes = estimator.classes_
+    values = classes.tolist()
+    kind = CLASS_TYPES.get(classes.dtype.kind)
+    if kind is None or (kind == "object" and not all(isinstance(v, str) for v in values)):
+        raise ValueError(
+            f"Got classes of type {type(values[0]).__name__}, expected numbers, truth values or "
+            "text; try y.astype(str) before fitting."
+        )
+    return {"type": kind, "classes": values}
