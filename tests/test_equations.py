@@ -347,7 +347,6 @@ def test_gradient_by_lambda_is_right_in_single_precision(lam):
     assert single == pytest.approx(double, rel=1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="1 - alpha rounds to 0 beyond a lambda of 17")
 def test_gradient_by_lambda_of_a_sure_weight_is_right_in_single_precision():
     single, double = (gradient_by_lambda(20.0, dtype) for dtype in (np.float32, np.float64))
     assert single == pytest.approx(double, rel=1e-3)

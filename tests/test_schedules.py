@@ -30,5 +30,5 @@ def test_constant_stays_at_one():
 
 
 def test_unknown_kind_is_named_in_the_error():
-    with pytest.raises(ValueError, match="'linear'.*cosine"):
+    with pytest.raises(ValueError, match=r"'linear'.*cosine"):
         Schedule("linear")

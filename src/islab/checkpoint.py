@@ -23,7 +23,7 @@ def write_checkpoint(path: Path, engine: Arrays, loop: Arrays) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -33,7 +33,7 @@ def write_checkpoint(path: Path, engine: Arrays, loop: Arrays) -> None:
 def read_checkpoint(path: Path) -> tuple[Arrays, Arrays]:
     """The engine's and the loop's arrays."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(

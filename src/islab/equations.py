@@ -8,6 +8,7 @@ scale ``tau``.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,8 @@ def gradients(
     """
     slab = slab_kl(mu, sigma, tau=tau, df=df)
     slab_mu, slab_sigma = slab_kl_slopes(mu, sigma, tau=tau, df=df)
-    out = alpha * (1 - alpha)
+    xp = array_namespace(mu)
+    out = alpha * alpha * xp.exp(-lam)  # alpha (1 - alpha), which would round to 0 for sure weights
     square = sigma * sigma
     by_mu = alpha * (by_mean + kl_weight * slab_mu) + 2 * out * mu * by_variance
     by_rho = alpha * sigmoid_rho * (2 * sigma * by_variance + kl_weight * slab_sigma)
@@ -166,6 +168,7 @@ def gradients(
     return by_mu, by_rho, by_lam
 
 
+@cache
 def quadrature() -> list[tuple[float, float]]:
     """Nodes and weights for expectations under the standard normal distribution."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
@@ -193,14 +196,22 @@ def inverse_softplus(sigma: Array) -> Array:
     return sigma + xp.log(-xp.expm1(-sigma))
 
 
-def softplus(rho: Array) -> Array:
+def softplus(rho: Any) -> Any:
     """``log(1 + exp(rho))`` without overflow."""
+    if isinstance(rho, np.ndarray | np.floating):
+        from scipy.special import log_expit
+
+        return -log_expit(-rho)
     xp = array_namespace(rho)
     return xp.logaddexp(rho, xp.zeros_like(rho))
 
 
 def sigmoid(lam: Array) -> Array:
     """``1 / (1 + exp(-lam))`` without overflow."""
+    if isinstance(lam, np.ndarray | np.floating):
+        from scipy.special import expit
+
+        return expit(lam)
     xp = array_namespace(lam)
     return xp.exp(-softplus(-lam))
 

@@ -121,7 +121,7 @@ class Bernoulli(Likelihood):
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
         level = _check_levels(levels).reshape(-1, 1, 1)
-        return np.asarray(level > 1 - self.predictive_mean(draws)).astype(float)
+        return np.where(level > 1 - self.predictive_mean(draws), 1.0, 0.0)
 
 
 class Categorical(Likelihood):
@@ -214,7 +214,7 @@ class Poisson(Likelihood):
         return np.log(y.mean(axis=0) + 1 / (2 * len(y)))
 
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
-        return rng.poisson(self.mean(eta)).astype(float)
+        return np.asarray(rng.poisson(self.mean(eta)), dtype=float)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
         from scipy.special import pdtr
@@ -222,12 +222,14 @@ class Poisson(Likelihood):
         rate = self.mean(draws)
         levels = _check_levels(levels).reshape(-1, 1, 1)
         low = np.full((len(levels), *rate.shape[1:]), -1.0)
-        high = np.broadcast_to(10 + rate.max(axis=0) + 20 * np.sqrt(rate.max(axis=0)), low.shape)
-        high = np.ceil(high)
-        while (high - low > 1).any():
+        largest = rate.max(axis=0)
+        high = np.broadcast_to(np.ceil(10 + largest + 20 * np.sqrt(largest)), low.shape)
+        for _ in range(64):
             middle = np.floor((low + high) / 2)
-            below = pdtr(middle[:, None], rate[None]).mean(axis=1) < levels
-            going = high - low > 1
+            going = (middle > low) & (middle < high)
+            if not going.any():
+                break
+            below = np.stack([pdtr(m, rate).mean(axis=0) for m in middle]) < levels
             low = np.where(going & below, middle, low)
             high = np.where(going & ~below, middle, high)
         return high

@@ -66,7 +66,7 @@ class Initial:
             raise ValueError(f"Got sigma={self.sigma}, expected a positive number.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layer:
     """One layer of a posterior; columns are the hidden inputs, then the covariates."""
 
@@ -77,7 +77,7 @@ class Layer:
     bias_sigma: Float  # (out,)
 
 
-@dataclass
+@dataclass(eq=False)
 class Posterior:
     """Mean, spread and inclusion probability of every weight, and how outputs are read.
 

@@ -15,7 +15,7 @@ Float = NDArray[np.floating]
 BIAS_TAU = 2.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """Slab scale and inclusion probability of each block of weights.
 

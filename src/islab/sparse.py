@@ -20,7 +20,7 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Units:
     """The user's names and units, and how the network's own standardised ones follow from them.
 
@@ -61,7 +61,7 @@ class Units:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SparseNetwork:
     """Used weights of a median network, in float64, with the covariates they read.
 
@@ -110,6 +110,8 @@ class SparseNetwork:
     ) -> SparseNetwork:
         """Keeps weights with ``alpha > threshold`` on active paths."""
         full = posterior.architecture
+        if not 0 <= threshold < 1:
+            raise ValueError(f"Got threshold={threshold}, expected a number from 0 to below 1.")
         if not np.isfinite(posterior.mu).all() or np.isnan(posterior.lam).any():
             raise ValueError("Got a posterior with missing or infinite weights; train it again.")
         kept = np.asarray(posterior.alpha > threshold)

@@ -21,7 +21,7 @@ LARGEST_RHO = 12.0
 LARGEST_LAMBDA = 31.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Data to learn from.
 
@@ -56,7 +56,7 @@ class Problem:
         return len(self.x)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """A run of optimisation steps that needs no decision in between.
 
@@ -83,7 +83,7 @@ class Steps:
         return len(self.sizes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parameters:
     """The engine's current parameters; read, do not write."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from islab.architecture import Block
 from islab.engines.base import Problem, State
 from islab.engines.flows import FlowGroup
-from islab.engines.torch_engine import Flat, TorchEngine
+from islab.engines.torch_engine import ADAM_MOMENTS, Flat, TorchEngine
 from islab.posterior import Posterior
 
 BANK = 1000
@@ -35,6 +36,9 @@ class FlowEngine(TorchEngine):
         Hidden units of the networks inside a transform.
     z_spread : float
         Standard deviation of ``z`` at the start; its mean is 1.
+    flow_step : float
+        Factor on the learning rate for the flows' parameters: networks learn at slower rates
+        than the means they multiply.
     """
 
     def __init__(
@@ -50,10 +54,11 @@ class FlowEngine(TorchEngine):
         n_transforms: int = 2,
         flow_width: int = 250,
         z_spread: float = 0.01,
+        flow_step: float = 0.1,
     ) -> None:
+        self.flow_step = flow_step
         net = posterior.architecture
         n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
-        self.z_spread = z_spread
         self.groups = [
             FlowGroup(
                 layers=tuple(layer for layer, n in enumerate(n_inputs) if n == size),
@@ -65,13 +70,13 @@ class FlowEngine(TorchEngine):
             for size in sorted(set(n_inputs))
             if size
         ]
-        self.n_extra = sum(group.size for group in self.groups)
         super().__init__(
             posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
         )
         self._take_inputs([np.arange(size) for size in n_inputs])
-        free = [group.free() for group in self.groups]
-        self._free = self._tensor(np.concatenate([np.ones(0), *free]))
+        rng = np.random.default_rng([seed, 1])
+        self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
+        self._free = self._tensor(_joined([group.free() for group in self.groups]))
         self._moved = [group.moved(self.device, self.dtype) for group in self.groups]
 
     def posterior(self) -> Posterior:
@@ -97,11 +102,15 @@ class FlowEngine(TorchEngine):
         super().keep_units(masks, bias_shift)
 
     def state(self) -> State:
+        flow = {"parameters": self.flows.detach(), **self.flow_optimiser.state[self.flows]}
+        arrays = {f"flow_{name}": tensor.cpu().numpy().copy() for name, tensor in flow.items()}
         inputs = {f"inputs{layer}": index for layer, index in enumerate(self.layer_inputs)}
-        return super().state() | inputs
+        return super().state() | arrays | inputs
 
     def restore(self, state: State) -> None:
         self._take_inputs([state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))])
+        moments = [state[f"flow_{name}"] for name in ADAM_MOMENTS]
+        self._take_flows(state["flow_parameters"], moments, int(state["flow_step"]))
         super().restore(state)
 
     # -- one step -----------------------------------------------------------------------
@@ -109,12 +118,11 @@ class FlowEngine(TorchEngine):
     def _weights(
         self, generator: torch.Generator, value: bool = False
     ) -> tuple[Flat, Flat, Tensor]:
-        (mu, rho, lam, bias_mu, bias_rho), cut = self._cut()
+        mu, *others = self._parts(self.theta)
+        cut = self._cut()
         z, log_q = self._sample(cut, 1, generator)
         by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
-        mean, variance, kl = self._spike_and_slab(
-            by_weight * mu, rho, lam, bias_mu, bias_rho, value
-        )
+        mean, variance, kl = self._spike_and_slab(by_weight * mu, *others, value=value)
         log_r = self._log_r(cut, z, mean[0], variance[0], generator)
         return mean, variance, kl + log_q - log_r
 
@@ -176,24 +184,30 @@ class FlowEngine(TorchEngine):
             return m.sum()
         return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
 
-    def _mask_gradient(self) -> None:
-        assert self.theta.grad is not None
-        self.theta.grad[sum(self._sizes[:5]) :].mul_(self._free)
+    @torch.no_grad()
+    def _update(self, rate: float, lambda_rate: float) -> None:
+        assert self.flows.grad is not None
+        self.flows.grad.mul_(self._free)
+        self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
+        self.flow_optimiser.step()
+        self.flows.grad = None
+        super()._update(rate, lambda_rate)
 
     # -- memory -------------------------------------------------------------------------
 
-    def _start(self, posterior: Posterior, seed: int) -> NDArray:
-        rng = np.random.default_rng([seed, 1])
-        flows = [group.initial(rng, self.z_spread) for group in self.groups]
-        return np.concatenate([super()._start(posterior, seed), *flows])
+    def _take_flows(
+        self, flows: NDArray, moments: Sequence[NDArray] = (), n_steps: int = 0
+    ) -> None:
+        self.flows = self._tensor(flows).requires_grad_()
+        self.flow_optimiser = self._adam(self.flows, moments, n_steps)
 
-    def _cut(self) -> tuple[tuple[Tensor, ...], list[list[Tensor]]]:
-        """All parameters in one cut: those of weights and biases, and each group's pieces."""
+    def _cut(self) -> list[list[Tensor]]:
+        """The flows' parameters as pieces by group, in one cut."""
         sizes = [group.sizes for group in self.groups]
-        parts = self.theta.split([*self._sizes[:5], *(size for group in sizes for size in group)])
-        ends = np.cumsum([5, *map(len, sizes)]).tolist()
+        parts = self.flows.split([size for group in sizes for size in group])
+        ends = np.cumsum([0, *map(len, sizes)]).tolist()
         flows = [parts[start:stop] for start, stop in pairwise(ends)]
-        return parts[:5], [g.shape(part) for g, part in zip(self.groups, flows, strict=True)]
+        return [g.shape(part) for g, part in zip(self.groups, flows, strict=True)]
 
     def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
         """Entries of each layer's ``z`` that are still in use."""
@@ -205,7 +219,7 @@ class FlowEngine(TorchEngine):
         generator = torch.Generator(self.device)
         generator.set_state(self.generator.get_state())
         with torch.no_grad():
-            z, _ = self._sample(self._cut()[1], BANK, generator)
+            z, _ = self._sample(self._cut(), BANK, generator)
         return [layer.cpu().numpy().astype(float) for layer in z]
 
 
@@ -213,3 +227,7 @@ def _inputs_of(block: Block, by_input: Tensor) -> Tensor:
     """The entries of a layer's inputs, hidden units first, that belong to one block."""
     start = 0 if block.source == "hidden" else len(by_input) - block.n_sources
     return by_input[start : start + block.n_sources]
+
+
+def _joined(parts: list[NDArray]) -> NDArray:
+    return np.concatenate([np.ones(0), *parts])

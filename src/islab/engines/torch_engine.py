@@ -121,8 +121,6 @@ class TorchEngine:
     """
 
     parallel: ClassVar[str] = "processes"
-    n_extra = 0
-    """Parameters that a subclass adds to those of weights and biases."""
 
     def __init__(
         self,
@@ -178,7 +176,7 @@ class TorchEngine:
         return float(total) / ends[-1]
 
     def parameters(self) -> Parameters:
-        parts = (*self._parts(self.theta.detach())[:5], self.noise)
+        parts = (*self._parts(self.theta.detach()), self.noise)
         return Parameters(*(part.cpu().numpy() for part in parts))
 
     def posterior(self) -> Posterior:
@@ -215,7 +213,7 @@ class TorchEngine:
         kept = self.architecture.keep_units(masks)
         with torch.no_grad():
             self._parts(self.theta)[3].add_(self._tensor(bias_shift))
-        index = [kept.weights] * 3 + [kept.units] * 2 + [np.arange(self.n_extra)]
+        index = [kept.weights] * 3 + [kept.units] * 2
         starts = np.cumsum([0, *self._sizes[:-1]])
         flat = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
         where = torch.as_tensor(flat, device=self.device)
@@ -251,10 +249,8 @@ class TorchEngine:
             eps = self._normal((self.architecture.n_units, len(rows)), self.generator)
         eta = self._forward(self.x[rows], mean, variance, eps)
         nll = self._nll(rows, eta).sum()
-        self.theta.grad = None
         (nll + kl_weight * kl).backward()
-        self._mask_gradient()
-        self._adam(rate, lambda_rate)
+        self._update(rate, lambda_rate)
         if self.noise_rate:
             self._follow_noise(rows, eta.detach())
         return nll.detach()
@@ -267,11 +263,17 @@ class TorchEngine:
         The divergence's number is computed only where ``value`` asks for it, its gradient
         always.
         """
-        mu, rho, lam, bias_mu, bias_rho, _ = self._parts(self.theta)
-        return self._spike_and_slab(mu, rho, lam, bias_mu, bias_rho, value)
+        return self._spike_and_slab(*self._parts(self.theta), value=value)
 
     def _spike_and_slab(
-        self, mu: Tensor, rho: Tensor, lam: Tensor, bias_mu: Tensor, bias_rho: Tensor, value: bool
+        self,
+        mu: Tensor,
+        rho: Tensor,
+        lam: Tensor,
+        bias_mu: Tensor,
+        bias_rho: Tensor,
+        *,
+        value: bool,
     ) -> tuple[Flat, Flat, Tensor]:
         prior = replace(self.prior, value=value)
         mean, variance, kl = SpikeAndSlab.apply(mu, rho, lam, prior)
@@ -324,17 +326,15 @@ class TorchEngine:
         nll = self.likelihood.nll(self.y[rows], eta, self.noise)
         return nll if self.sample_weight is None else nll * self.sample_weight[rows]
 
-    def _mask_gradient(self) -> None:
-        """For subclasses whose parameters are not all free to move."""
-
     @torch.no_grad()
-    def _adam(self, rate: float, lambda_rate: float) -> None:
+    def _update(self, rate: float, lambda_rate: float) -> None:
         """One step of Adam; the steps of the means and of lambda are stretched afterwards."""
-        mu, rho, lam, _, bias_rho, _ = self._parts(self.theta)
+        mu, rho, lam, _, bias_rho = self._parts(self.theta)
         old_mu = None if self.mu_step is None else mu.clone()
         old_lam = None if lambda_rate == rate else lam.clone()
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.step()
+        self.theta.grad = None
         if old_mu is not None and self.mu_step is not None:
             mu.copy_(torch.lerp(old_mu, mu, self.mu_step))
         if old_lam is not None:
@@ -369,21 +369,24 @@ class TorchEngine:
     ) -> None:
         self.architecture = architecture
         w, u = architecture.n_weights, architecture.n_units
-        self._sizes = [w, w, w, u, u, self.n_extra]
+        self._sizes = [w, w, w, u, u]
         self.theta = self._tensor(theta).requires_grad_()
-        self.optimiser = torch.optim.Adam(
-            [self.theta], betas=ADAM_BETAS, eps=ADAM_EPS, fused=self.device.type != "mps"
-        )
-        zeros = torch.zeros_like(self.theta, requires_grad=False)
+        self.optimiser = self._adam(self.theta, moments, n_steps)
+
+    def _adam(
+        self, parameters: Tensor, moments: Sequence[NDArray | Tensor] = (), n_steps: int = 0
+    ) -> torch.optim.Adam:
+        """Adam on one vector, with the moments and steps it had before."""
+        fused = self.device.type != "mps"
+        adam = torch.optim.Adam([parameters], betas=ADAM_BETAS, eps=ADAM_EPS, fused=fused)
+        zeros = torch.zeros_like(parameters, requires_grad=False)
         first, second = map(self._tensor, moments or (zeros, zeros))
-        self.optimiser.state[self.theta] = {
-            "step": torch.tensor(float(n_steps), device=self.device),
-            "exp_avg": first,
-            "exp_avg_sq": second,
-        }
+        step = torch.tensor(float(n_steps), device=self.device)
+        adam.state[parameters] = {"step": step, "exp_avg": first, "exp_avg_sq": second}
+        return adam
 
     def _parts(self, theta: Tensor) -> tuple[Tensor, ...]:
-        """mu, rho, lam, bias_mu, bias_rho and what a subclass adds, as views."""
+        """mu, rho, lam, bias_mu, bias_rho as views."""
         return theta.split(self._sizes)
 
     def _normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
