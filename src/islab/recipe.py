@@ -184,13 +184,13 @@ def fit(
     with ProgressBar(recipe.n_steps, enabled=verbose) as bar:
         linear = session.linear(seeds[0], bar.report) if recipe.linear else None
         if linear is not None and linear.interrupted:
-            return _choose({"linear": linear})
+            return _choose({"linear": linear}, session.n_weights)
         n_runs = recipe.n_restarts if recipe.hidden else 1
         runs = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
         candidates = {f"network {number}": run for number, run in enumerate(runs)}
         if linear is not None:
             candidates["linear"] = linear
-        best = _choose(candidates)
+        best = _choose(candidates, session.n_weights)
         if recipe.refine and not best.interrupted:
             refined = session.refine(best, seeds[-1], bar.report)
             best = replace(best, posterior=refined.posterior, history=refined.history)
@@ -215,7 +215,7 @@ class _Session:
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
     ) -> list[Trained]:
-        style = self.engine.resolve(self.recipe_architecture(), self.recipe.network).parallel
+        style = self.engine.resolve().parallel
         shared = n_jobs in (None, 1) or style == "threads"
         report = bar.report if shared else None
         jobs = (
@@ -248,8 +248,9 @@ class _Session:
         prior = best.prior
         return self._train(start, stage, seed, report, "refine", prior)
 
-    def recipe_architecture(self) -> Architecture:
-        return self._architecture(self.recipe.hidden)
+    @property
+    def n_weights(self) -> int:
+        return self._architecture(self.recipe.hidden).n_weights
 
     def _architecture(self, hidden: tuple[int, ...]) -> Architecture:
         return Architecture(
@@ -312,8 +313,11 @@ def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
     return replace(prior, tau=tau)
 
 
-def _choose(candidates: dict[str, Trained]) -> Fit:
-    """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway."""
+def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
+    """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway.
+
+    Densities refer to the ``n_weights`` of the network, whichever wins.
+    """
     finite = {name: run for name, run in candidates.items() if np.isfinite(run.elbo)}
     name = max(finite, key=lambda name: finite[name].elbo)
     if "linear" in finite and not _uses_hidden(finite[name].posterior):
@@ -325,7 +329,7 @@ def _choose(candidates: dict[str, Trained]) -> Fit:
             "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=3
         )
     return Fit(
-        posterior=winner.posterior,
+        posterior=winner.posterior.copy(n_weights_initial=n_weights),
         elbo=winner.elbo,
         prior=winner.prior,
         history=winner.history,

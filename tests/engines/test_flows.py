@@ -23,7 +23,7 @@ def random_pieces(group, rng):
 def test_log_determinant_of_a_transform_is_that_of_its_jacobian(kind, n_inputs, number):
     rng = np.random.default_rng(n_inputs)
     group = FlowGroup((0,), n_inputs, kind, 2, width=7)
-    pieces = random_pieces(group, rng)[5 + 6 * number : 11 + 6 * number]
+    pieces = random_pieces(group, rng)[7 + 6 * number : 13 + 6 * number]
     moved = group.moved(torch.device("cpu"), torch.float64)[number]
     z = torch.as_tensor(rng.standard_normal(n_inputs))
 
@@ -72,8 +72,10 @@ def test_auxiliary_density_is_a_gaussian_of_the_whole_pulled_back_vector():
     z = torch.as_tensor(rng.standard_normal((1, 1, 5)))
     statistic = torch.full((1, 1, 1), 0.3, dtype=torch.float64)
     log_r = group.log_r(pieces, z, statistic, moved)
-    z_b, log_det = group._push(z, pieces[5 + 12 :], moved)
-    normal = torch.distributions.Normal(pieces[3] * 0.3, (0.5 * pieces[4] * 0.3).exp())
+    z_b, log_det = group._push(z, pieces[7 + 12 :], moved)
+    normal = torch.distributions.Normal(
+        pieces[2] + 0.3 * pieces[5], (0.5 * (pieces[3] + 0.3 * pieces[6])).exp()
+    )
     expected = normal.log_prob(z_b).sum() + log_det.sum()
     assert float(log_r) == pytest.approx(float(expected), abs=1e-10)
 
@@ -160,6 +162,14 @@ def test_restored_engine_goes_on_bit_for_bit():
     engine.restore(state)
     assert engine.run(second) == nll
     torch.testing.assert_close(engine.flows.detach(), flows, rtol=0, atol=0)
+
+
+def test_at_the_start_the_flow_costs_next_to_nothing():
+    """r starts equal to q, so that training begins like without a flow."""
+    engine = make_engine(np.random.default_rng(0))
+    with torch.no_grad():
+        _, _, weights = engine._spike_and_slab(*engine._parts(engine.theta), value=True)
+    assert engine.kl() == pytest.approx(float(weights), abs=0.02 * float(weights))
 
 
 def test_dropping_units_keeps_the_multipliers_of_the_others():

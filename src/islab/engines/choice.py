@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from islab.architecture import Architecture
 from islab.engines.base import Engine, Problem
 from islab.posterior import Posterior
 
@@ -50,7 +49,7 @@ class EngineChoice:
                 "learns LRT posteriors on the CPU only: use engine='torch'."
             )
 
-    def resolve(self, architecture: Architecture, stage: Stage) -> type[Engine]:
+    def resolve(self) -> type[Engine]:
         """The engine class."""
         if self.posterior == "flow":
             from islab.engines.flow_engine import FlowEngine
@@ -68,7 +67,7 @@ class EngineChoice:
 
     def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> Engine:
         """An engine that holds the starting posterior and the data."""
-        engine: Any = self.resolve(start.architecture, stage)
+        engine: Any = self.resolve()
         options = dict(self.options)
         if engine.parallel == "processes":
             options["device"] = self.device

@@ -160,7 +160,7 @@ class FlowEngine(TorchEngine):
         total = self.theta.new_zeros(())
         for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
             statistics = [
-                self._statistic(layer, pieces[2][place, 0], mean, variance, generator)
+                self._statistic(layer, pieces[4][place, 0], mean, variance, generator)
                 for place, layer in enumerate(group.layers)
             ]
             statistic = torch.stack(statistics)[:, None, None]

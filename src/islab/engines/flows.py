@@ -25,6 +25,7 @@ from torch import Tensor
 KINDS = ("iaf", "rnvp")
 LARGEST_LOG_SCALE = 2.0
 SMALL = 0.01
+N_VECTORS = 7
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,9 @@ class FlowGroup:
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Of the pieces: q0 mean and log variance, r's c, b1, b2, then the transforms."""
+        """Of the pieces: mean and log variance of q0 and of r, r's c, b1, b2, the transforms."""
         n_layers, v = len(self.layers), self.n_inputs
-        shapes: list[tuple[int, ...]] = [(n_layers, 1, v)] * 5
+        shapes: list[tuple[int, ...]] = [(n_layers, 1, v)] * N_VECTORS
         for transform in (*self.transforms, *self.transforms):
             for mask in transform.masks:
                 shapes += [(n_layers, *mask.shape), (n_layers, 1, mask.shape[1])]
@@ -125,7 +126,7 @@ class FlowGroup:
 
     def free(self) -> NDArray[np.bool_]:
         """Which parameters may move, flat."""
-        parts = [np.ones(5 * len(self.layers) * self.n_inputs, dtype=bool)]
+        parts = [np.ones(N_VECTORS * len(self.layers) * self.n_inputs, dtype=bool)]
         for transform in (*self.transforms, *self.transforms):
             for mask in transform.masks:
                 parts.append(np.broadcast_to(mask, (len(self.layers), *mask.shape)).ravel())
@@ -133,11 +134,12 @@ class FlowGroup:
         return np.concatenate(parts)
 
     def initial(self, rng: np.random.Generator, spread: float) -> NDArray[np.float64]:
-        """Parameters of a flow near ``z = 1``: transforms almost do nothing."""
+        """Parameters of a flow near ``z = 1`` where r equals q: transforms almost do nothing."""
         n_layers, v = len(self.layers), self.n_inputs
+        gaussian = [np.ones(n_layers * v), np.full(n_layers * v, 2 * np.log(spread))]
         parts = [
-            np.ones(n_layers * v),
-            np.full(n_layers * v, 2 * np.log(spread)),
+            *gaussian,
+            *gaussian,
             *(SMALL * rng.standard_normal(n_layers * v) for _ in range(3)),
         ]
         for transform in (*self.transforms, *self.transforms):
@@ -173,16 +175,16 @@ class FlowGroup:
         mean, log_variance = pieces[0], pieces[1]
         z = torch.addcmul(mean, (0.5 * log_variance).exp(), eps)
         log_q = -0.5 * (log(2 * pi) + log_variance + eps * eps).sum(-1)
-        z, log_det = self._push(z, pieces[5 : 5 + 6 * self.n_transforms], moved)
+        z, log_det = self._push(z, pieces[N_VECTORS : N_VECTORS + 6 * self.n_transforms], moved)
         return z, log_q - log_det
 
     def log_r(
         self, pieces: list[Tensor], z: Tensor, statistic: Tensor, moved: list[Tensor]
     ) -> Tensor:
         """``log r(z | W)``, (group, draws), given the mean over units of ``hardtanh(c W)``."""
-        b1, b2 = pieces[3], pieces[4]
-        mean, log_variance = b1 * statistic, b2 * statistic
-        z_b, log_det = self._push(z, pieces[5 + 6 * self.n_transforms :], moved)
+        mean = torch.addcmul(pieces[2], pieces[5], statistic)
+        log_variance = torch.addcmul(pieces[3], pieces[6], statistic)
+        z_b, log_det = self._push(z, pieces[N_VECTORS + 6 * self.n_transforms :], moved)
         error = z_b - mean
         density = log(2 * pi) + log_variance + error * error * (-log_variance).exp()
         return -0.5 * density.sum(-1) + log_det

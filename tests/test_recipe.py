@@ -1,0 +1,292 @@
+"""Whole fits: against the exact posterior, on the paper's simulated problems, restarts."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from islab.engines import EngineChoice, Problem
+from islab.posterior import Initial
+from islab.priors import Prior
+from islab.recipe import default_recipe, fit, fixed_structure, paper_recipe
+from islab.schedules import Schedule
+from islab.training import Stage
+
+TORCH = EngineChoice("torch")
+
+
+def simulated(kind, rho, n_rows, seed=0):
+    """The paper's two problems: covariates from -10 to 10, label by the median."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-10, 10, (n_rows, 4))
+    x[:, 2] = rho * x[:, 0] + (1 - rho) * x[:, 2]
+    eta = x[:, 0] + x[:, 1] + 0.01 * rng.standard_normal(n_rows)
+    if kind == "nonlinear":
+        eta = eta + x[:, 0] * x[:, 1] + x[:, 0] ** 2 + x[:, 1] ** 2
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    return Problem(z, (eta >= np.median(eta)).astype(float)[:, None])
+
+
+def split(problem, n_train):
+    train = Problem(problem.x[:n_train], problem.y[:n_train])
+    return train, problem.x[n_train:], problem.y[n_train:]
+
+
+def accuracy(network, x, y):
+    return ((network.predictor(x) > 0) == (y > 0.5)).mean()
+
+
+# -- the exact posterior -------------------------------------------------------------------
+
+
+def exact_posterior(problem, tau, psi, bias_tau, noise):
+    """Log evidence, inclusion probabilities and means, by enumerating all models."""
+    x, y = problem.x, problem.y[:, 0]
+    n, v = x.shape
+    log_weights, means = [], []
+    models = np.array(list(product([0, 1], repeat=v)), dtype=bool)
+    for model in models:
+        design = np.column_stack([np.ones(n), x[:, model]])
+        scales = np.concatenate([[bias_tau], np.full(model.sum(), tau)]) ** 2
+        covariance = noise * np.eye(n) + (design * scales) @ design.T
+        _, log_det = np.linalg.slogdet(covariance)
+        solved = np.linalg.solve(covariance, y)
+        evidence = -0.5 * (n * np.log(2 * np.pi) + log_det + y @ solved)
+        prior = model.sum() * np.log(psi) + (~model).sum() * np.log1p(-psi)
+        mean = np.zeros(v)
+        mean[model] = (scales[:, None] * design.T @ solved[:, None])[1:, 0]
+        log_weights.append(evidence + prior)
+        means.append(mean)
+    log_weights = np.array(log_weights)
+    total = np.logaddexp.reduce(log_weights)
+    weights = np.exp(log_weights - total)
+    return total, weights @ models, weights @ np.array(means)
+
+
+def linear_problem(rho, v=6, n=150, noise=1.0):
+    rng = np.random.default_rng(3)
+    shared = rng.standard_normal((n, 1))
+    x = np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.standard_normal((n, v))
+    y = 0.8 * x[:, :1] - 0.6 * x[:, 1:2] + np.sqrt(noise) * rng.standard_normal((n, 1))
+    return Problem(x, y)
+
+
+LINEAR = Stage(
+    n_steps=4000,
+    batch_size=150,
+    rate=0.05,
+    schedule=Schedule("cosine", warm_up=0.02),
+    kl_ramp=0.0,
+    tau=1.0,
+    psi=0.3,
+    empirical_bayes=None,
+    noise_rate=0.0,
+    shrink=None,
+)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+def test_linear_model_agrees_with_the_exact_posterior(rho):
+    problem = linear_problem(rho)
+    recipe = replace(default_recipe(150, hidden=()), network=LINEAR)
+    found = fit(problem, "gaussian", recipe, seed=0)
+    evidence, inclusion, means = exact_posterior(problem, 1.0, 0.3, 2.5, 1.0)
+    elbo = closed_form_elbo(found.posterior, problem, found.prior)
+    assert evidence - 3 < elbo <= evidence
+    np.testing.assert_allclose(found.posterior.alpha, inclusion, atol=0.25 if rho else 0.12)
+    np.testing.assert_allclose(found.posterior.mean_weights(), means, atol=0.12)
+    sure = np.abs(inclusion - 0.5) > 0.3
+    assert ((found.posterior.alpha > 0.5) == (inclusion > 0.5))[sure].all()
+
+
+def test_elbo_of_any_linear_posterior_is_below_the_evidence():
+    """The bound itself, in closed form: no sampling involved."""
+    problem = linear_problem(0.5)
+    evidence, _, _ = exact_posterior(problem, 1.0, 0.3, 2.5, 1.0)
+    rng = np.random.default_rng(0)
+    recipe = replace(default_recipe(150, hidden=()), network=replace(LINEAR, n_steps=500))
+    start = fit(problem, "gaussian", recipe, seed=1).posterior
+    prior = Prior.same(start.architecture, tau=1.0, psi=0.3)
+    for _ in range(50):
+        q = start.copy()
+        q.mu = q.mu + 0.1 * rng.standard_normal(len(q.mu))
+        q.lam = q.lam + rng.standard_normal(len(q.lam))
+        assert closed_form_elbo(q, problem, prior) <= evidence
+
+
+def closed_form_elbo(q, problem, prior):
+    from islab.equations import gaussian_kl, kl, moments
+
+    mean, variance = moments(q.mu, q.sigma, q.alpha)
+    fitted = problem.x @ mean + q.bias_mu
+    spread = problem.x**2 @ variance + q.bias_sigma**2
+    error = (problem.y[:, 0] - fitted) ** 2 + spread
+    log_likelihood = -0.5 * (np.log(2 * np.pi) + error).sum()
+    divergence = kl(q.mu, q.sigma, q.alpha, tau=prior.tau[0], psi=prior.psi[0]).sum()
+    return log_likelihood - divergence - gaussian_kl(q.bias_mu, q.bias_sigma, tau=2.5).sum()
+
+
+# -- the paper's simulated problems -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_ends_with_exactly_its_two_covariates(rho):
+    problem, x, y = split(simulated("linear", rho, 6000), 4000)
+    recipe = replace(default_recipe(4000), n_restarts=1)
+    network = fit(problem, "bernoulli", recipe, seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.995
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_with_flows_ends_with_exactly_its_two_covariates(rho):
+    problem, x, y = split(simulated("linear", rho, 6000), 4000)
+    linear = replace(default_recipe(4000).linear, n_steps=800, batch_size=256)
+    recipe = replace(default_recipe(4000, hidden=()), network=linear)
+    flow = EngineChoice("torch", "flow", options={"flow_width": 16})
+    network = fit(problem, "bernoulli", recipe, seed=0, engine=flow).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.99
+
+
+def test_nonlinear_problem_selects_its_two_covariates():
+    problem, x, y = split(simulated("nonlinear", 0.0, 20_000), 16_000)
+    recipe = replace(default_recipe(16_000), n_restarts=1)
+    network = fit(problem, "bernoulli", recipe, seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert network.max_depth > 1
+    assert accuracy(network, x, y) >= 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_at_the_papers_size(posterior, rho):
+    problem, x, y = split(simulated("linear", rho, 72_000), 64_000)
+    recipe = replace(default_recipe(64_000), n_restarts=1)
+    options = {"flow_width": 32} if posterior == "flow" else {}
+    engine = EngineChoice("auto", posterior, options=options)
+    network = fit(problem, "bernoulli", recipe, seed=0, engine=engine).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.998
+
+
+@pytest.mark.slow
+def test_nonlinear_problem_at_the_papers_size():
+    problem, x, y = split(simulated("nonlinear", 0.0, 72_000), 64_000)
+    network = fit(problem, "bernoulli", default_recipe(64_000), seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert accuracy(network, x, y) >= 0.995
+
+
+# -- recipes ----------------------------------------------------------------------------------
+
+
+def diabetes():
+    x, y = load_diabetes(return_X_y=True)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    return Problem(x, y[:, None])
+
+
+def small_recipe(**changes):
+    recipe = default_recipe(442, hidden=(8, 8))
+    short = replace(recipe.network, n_steps=1500)
+    return replace(recipe, network=short, linear=replace(recipe.linear, n_steps=800), **changes)
+
+
+def test_shrinking_changes_the_time_and_not_the_network():
+    problem = diabetes()
+    recipe = small_recipe(n_restarts=2)
+    whole = replace(recipe, network=replace(recipe.network, shrink=None))
+    shrunk, unshrunk = (fit(problem, "gaussian", r, seed=1) for r in (recipe, whole))
+    a, b = shrunk.posterior.median(), unshrunk.posterior.median()
+    assert a.covariates.tolist() == b.covariates.tolist()
+    error = a.predictor(problem.x) - b.predictor(problem.x)
+    assert np.sqrt((error**2).mean()) < 0.05
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_restarts_give_the_same_winner_however_they_are_run(n_jobs):
+    problem = diabetes()
+    one = fit(problem, "gaussian", small_recipe(n_restarts=2), seed=3)
+    two = fit(problem, "gaussian", small_recipe(n_restarts=2), seed=3, n_jobs=n_jobs)
+    assert one.elbos == two.elbos
+    np.testing.assert_array_equal(one.posterior.mu, two.posterior.mu)
+
+
+def test_the_highest_elbo_wins():
+    found = fit(diabetes(), "gaussian", small_recipe(n_restarts=2), seed=3)
+    assert set(found.elbos) == {"linear", "network 0", "network 1"}
+    best = max(found.elbos, key=found.elbos.get)
+    used_linear = found.elbo == found.elbos["linear"]
+    assert found.elbo == found.elbos[best] or used_linear
+
+
+def test_density_refers_to_the_network_even_if_the_linear_model_wins():
+    problem, _, _ = split(simulated("linear", 0.0, 2000), 1000)
+    found = fit(problem, "bernoulli", small_recipe(n_restarts=1), seed=0)
+    assert found.posterior.architecture.n_layers == 1
+    assert found.posterior.n_weights_initial == 4 * 8 + 12 * 8 + 12
+
+
+def test_an_interrupted_fit_can_be_resumed(tmp_path):
+    problem, recipe = diabetes(), small_recipe(n_restarts=2)
+    whole = fit(problem, "gaussian", recipe, seed=3)
+    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    (tmp_path / "network-1.npz").unlink()
+    again = fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.posterior.mu, whole.posterior.mu)
+
+
+def test_refinement_keeps_the_structure_and_does_not_lose_fit():
+    problem = diabetes()
+    plain = fit(problem, "gaussian", small_recipe(n_restarts=1), seed=3)
+    stage = replace(small_recipe().network, n_steps=400, rate=0.005)
+    refined = fit(problem, "gaussian", small_recipe(n_restarts=1, refine=stage), seed=3)
+    a, b = plain.posterior.median(), refined.posterior.median()
+    assert a.n_used_weights == b.n_used_weights
+    assert a.covariates.tolist() == b.covariates.tolist()
+    error = [np.square(n.predictor(problem.x) - problem.y).mean() for n in (a, b)]
+    assert error[1] < error[0] * 1.02
+
+
+def test_fixed_structure_is_certain_about_every_weight():
+    found = fit(diabetes(), "gaussian", small_recipe(n_restarts=1), seed=3).posterior
+    alpha = fixed_structure(found).alpha
+    assert ((alpha < 1e-9) | (alpha > 1 - 1e-9)).all()
+    assert (alpha > 0.5).sum() == found.median().n_used_weights
+
+
+def test_paper_recipe_has_fixed_priors_and_halves_its_rate():
+    recipe = paper_recipe(
+        hidden=(5,), n_steps=10, batch_size=4, rate=0.1, tau=2.5, psi=0.01,
+        covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5),
+    )  # fmt: skip
+    assert recipe.network.empirical_bayes is None
+    assert recipe.network.schedule([0.4, 0.6, 0.8, 0.95]).tolist() == [1, 0.5, 0.25, 0.125]
+    assert recipe.initial == Initial(
+        covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5), means=(-1.2, 1.2),
+        output_scale=(1.0, 1.0), sigma=float(np.log1p(np.exp(-9.0))),
+    )  # fmt: skip
+
+
+def test_native_and_torch_select_the_same_structure():
+    problem, x, y = split(simulated("linear", 0.3, 3000), 2000)
+    recipe = replace(default_recipe(2000, hidden=()))
+    native, torch = (
+        fit(problem, "bernoulli", recipe, seed=0, engine=engine).posterior.median()
+        for engine in (EngineChoice("native"), TORCH)
+    )
+    assert native.covariates.tolist() == torch.covariates.tolist()
+    assert abs(accuracy(native, x, y) - accuracy(torch, x, y)) < 0.003
+
+
+@pytest.mark.parametrize("sparsity", [-0.1, 1.5])
+def test_sparsity_outside_its_range_is_named(sparsity):
+    with pytest.raises(ValueError, match=f"sparsity={sparsity}"):
+        default_recipe(100, sparsity=sparsity)
