@@ -139,9 +139,10 @@ def test_every_instruction_set_takes_the_same_steps(instructions, likelihood):
     assert_same_steps(make_case(likelihood=likelihood, df=3.0), kind)
 
 
-def test_products_large_enough_for_blas_equal_torch():
-    shape = {"hidden": (130, 120), "covariates": 150, "outputs": 2}
-    assert_same_steps(make_case(**shape, n_rows=400, sizes=(400, 390)))
+@pytest.mark.parametrize("hidden", [(130, 120), (1, 2100, 1)])
+def test_products_large_enough_for_blas_equal_torch(hidden):
+    rows = 4_100_000 // (hidden[0] * hidden[1])
+    assert_same_steps(make_case(hidden=hidden, covariates=20, n_rows=rows, sizes=(rows, rows - 3)))
 
 
 def test_poisson_steps_beyond_the_largest_log_rate_equal_torch():

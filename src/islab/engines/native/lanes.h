@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "kernel.h"
 
@@ -117,6 +118,54 @@ inline T total(Lanes<T> x) {
 #endif
 }
 
+#if defined(__GNUC__)
+// Lanes of two vectors, numbered through.
+template <class T, int... Lane>
+inline Lanes<T> pick(Lanes<T> a, Lanes<T> b, std::integer_sequence<int, Lane...>) {
+#if defined(__clang__)
+    return __builtin_shufflevector(a, b, Lane...);
+#else
+    using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    return __builtin_shuffle(a, b, Lanes<Whole>{Lane...});
+#endif
+}
+
+// Adds lanes `Step` apart: of a where the lane's number has no such bit, of b where it has.
+template <int Step, class T, int... Lane>
+inline Lanes<T> fold(Lanes<T> a, Lanes<T> b, std::integer_sequence<int, Lane...>) {
+    constexpr int w = width<T>;
+    using Near = std::integer_sequence<int, (Lane & Step ? w + Lane - Step : Lane)...>;
+    using Far = std::integer_sequence<int, (Lane & Step ? w + Lane : Lane + Step)...>;
+    return pick<T>(a, b, Near()) + pick<T>(a, b, Far());
+}
+
+// Lane i of the result is the sum of the lanes of x[i], as far as there are `Count` of them.
+template <int Count, int Step, class T>
+inline Lanes<T> fold_all(const Lanes<T>* x) {
+    if constexpr (Count <= 0)
+        return Lanes<T>{};
+    else if constexpr (Step == 0)
+        return x[0];
+    else
+        return fold<Step, T>(fold_all<(Count < Step ? Count : Step), Step / 2, T>(x),
+                             fold_all<Count - Step, Step / 2, T>(x + Step),
+                             std::make_integer_sequence<int, width<T>>());
+}
+#endif
+
+// The sums of each of `Count` vectors, together: shuffles then serve several at once.
+template <int Count, class T>
+inline void totals(const Lanes<T>* x, T* to) {
+#if defined(__GNUC__)
+    constexpr int now = Count < width<T> ? Count : width<T>;
+    const Lanes<T> sums = fold_all<now, width<T> / 2, T>(x);
+    std::memcpy(to, &sums, now * sizeof(T));
+    if constexpr (Count > now) totals<Count - now, T>(x + now, to + now);
+#else
+    for (int i = 0; i < Count; ++i) to[i] = x[i];
+#endif
+}
+
 template <class T>
 inline Lanes<T> square_root(Lanes<T> x) {
     return each<T>(x, [](T lane) { return std::sqrt(lane); });
@@ -147,12 +196,11 @@ inline Lanes<float> exponential(Lanes<float> x) {
     const Lanes<float> shifted = x * 1.44269504f + shift;
     const Lanes<float> n = shifted - shift;
     const Lanes<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    Lanes<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
+    const Lanes<float> r2 = r * r;
+    const Lanes<float> low = r * 1.6666665459e-1f + 5.0000001201e-1f;
+    const Lanes<float> middle = r * 8.3334519073e-3f + 4.1665795894e-2f;
+    const Lanes<float> high = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    const Lanes<float> p = ((high * r2 + middle) * r2 + low) * r2 + (r + 1.0f);
     const Ints scale = (bits<Ints>(shifted) << 23) + (127 << 23);
     return p * bits<Lanes<float>>(scale);
 }
@@ -165,14 +213,13 @@ inline Lanes<float> logarithm(Lanes<float> x) {
     const Ints exponent = offset >> 23;
     const Lanes<float> m = bits<Lanes<float>>(Ints((offset & 0x007fffff) + root_half));
     const Lanes<float> r = m - 1.0f, e = to_float(exponent), r2 = r * r;
-    Lanes<float> p = r * 7.0376836292e-2f + -1.1514610310e-1f;
-    p = p * r + 1.1676998740e-1f;
-    p = p * r + -1.2420140846e-1f;
-    p = p * r + 1.4249322787e-1f;
-    p = p * r + -1.6668057665e-1f;
-    p = p * r + 2.0000714765e-1f;
-    p = p * r + -2.4999993993e-1f;
-    p = p * r + 3.3333331174e-1f;
+    const Lanes<float> r4 = r2 * r2;
+    const Lanes<float> p0 = r * -2.4999993993e-1f + 3.3333331174e-1f;
+    const Lanes<float> p2 = r * -1.6668057665e-1f + 2.0000714765e-1f;
+    const Lanes<float> p4 = r * -1.2420140846e-1f + 1.4249322787e-1f;
+    const Lanes<float> p6 = r * -1.1514610310e-1f + 1.1676998740e-1f;
+    const Lanes<float> p8 = r4 * 7.0376836292e-2f + (p6 * r2 + p4);
+    const Lanes<float> p = p8 * r4 + (p2 * r2 + p0);
     const Lanes<float> small = r * r2 * p + e * -2.12194440e-4f - 0.5f * r2;
     return small + r + e * 0.693359375f;
 }
@@ -201,10 +248,17 @@ inline Logistic<T> logistic(Lanes<T> x) {
     return {(x < T(0) ? e : fill<T>(1)) * inverse, (x < T(0) ? fill<T>(0) : x) + log1p};
 }
 
+// sigmoid(x) and sigmoid(-x), neither of them by subtraction from 1.
 template <class T>
-inline Lanes<T> sigmoid(Lanes<T> x) {
+struct Sigmoids {
+    Lanes<T> yes, no;
+};
+
+template <class T>
+inline Sigmoids<T> sigmoids(Lanes<T> x) {
     const Lanes<T> e = exponential(-magnitude<T>(x));
-    return (x < T(0) ? e : fill<T>(1)) / (T(1) + e);
+    const Lanes<T> large = T(1) / (T(1) + e), small = e * large;
+    return {x < T(0) ? small : large, x < T(0) ? large : small};
 }
 
 }  // namespace

@@ -132,8 +132,8 @@ template <Activation activation, class T>
 inline Lanes<T> activate(Lanes<T> z, T leaky_slope) {
     if constexpr (activation == Activation::relu) return at_least<T>(z, T(0));
     if constexpr (activation == Activation::leaky_relu) return z > T(0) ? z : leaky_slope * z;
-    if constexpr (activation == Activation::sigmoid) return sigmoid<T>(z);
-    if constexpr (activation == Activation::tanh) return T(2) * sigmoid<T>(T(2) * z) - T(1);
+    if constexpr (activation == Activation::sigmoid) return sigmoids<T>(z).yes;
+    if constexpr (activation == Activation::tanh) return T(2) * sigmoids<T>(T(2) * z).yes - T(1);
     return z;
 }
 
@@ -182,36 +182,23 @@ void output_units(const Layer& layer, Room<T>& room) {
         }
 }
 
-// Pre-activations start from the biases.
-template <class T>
-void start_from_biases(const Network& net, const T* bias, const Weights<T>& w, Room<T>& room) {
-    for (Index unit = 0; unit < net.n_units; ++unit) {
-        const Lanes<T> mean = fill<T>(bias[unit]), variance = fill<T>(w.bias_variance[unit]);
-        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
-            store(room.mean + at, mean);
-            store(room.variance + at, variance);
-        }
-    }
-}
-
 // From x and eps to the linear predictor.
 template <Activation activation, class T>
 void forward(const Network& net, const Rules& rules, const T* bias, const Weights<T>& w,
              Gemm<T> gemm, Room<T>& room) {
-    const Index v = net.n_covariates, stride = room.stride, rows = room.rows;
-    start_from_biases(net, bias, w, room);
-    multiply<T>(gemm, net.n_covariate_rows, rows, v, {w.mean, v, 1}, {room.x, stride},
-                {room.mean, stride});
-    multiply<T>(gemm, net.n_covariate_rows, rows, v, {w.variance, v, 1}, {room.x2, stride},
-                {room.variance, stride});
+    const Index v = net.n_covariates, stride = room.stride;
     for (Index number = 0; number < net.n_layers; ++number) {
         const Layer& layer = net.layers[number];
-        const Index here = layer.first_unit * stride, k = layer.below;
-        const Index below = (layer.first_unit - k) * stride;
-        multiply<T>(gemm, layer.width, rows, k, {w.mean + layer.hidden_start, k, 1},
-                    {room.hidden + below, stride}, {room.mean + here, stride});
-        multiply<T>(gemm, layer.width, rows, k, {w.variance + layer.hidden_start, k, 1},
-                    {room.hidden2 + below, stride}, {room.variance + here, stride});
+        const Index unit = layer.first_unit, here = unit * stride, k = layer.below;
+        const Index below = (unit - k) * stride, k_x = unit < net.n_covariate_rows ? v : 0;
+        const auto product = [&](const T* start, const T* weights, const T* x, const T* h, T* to) {
+            const Term<T> covariates{k_x, weights + unit * k_x, v, 1, {x, stride}};
+            const Term<T> hidden{k, weights + layer.hidden_start, k, 1, {h + below, stride}};
+            multiply<T>(gemm, layer.width, room.rows, start + unit, covariates, hidden,
+                        {to + here, stride});
+        };
+        product(bias, w.mean, room.x, room.hidden, room.mean);
+        product(w.bias_variance, w.variance, room.x2, room.hidden2, room.variance);
         if (number + 1 < net.n_layers)
             hidden_units<activation, T>(layer, T(rules.leaky_slope), room);
         else
@@ -257,15 +244,6 @@ void hidden_gradients(Index first, Index last, T leaky_slope, Weights<T>& w, Roo
     }
 }
 
-template <class T>
-void clear_units(Index first, Index last, Room<T>& room) {
-    for (Index unit = first; unit < last; ++unit)
-        for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
-            store(room.mean + at, Lanes<T>{});
-            store(room.variance + at, Lanes<T>{});
-        }
-}
-
 // From G of the output units, in their means, to the gradients of all weights.
 template <Activation activation, class T>
 void backward(const Network& net, const Rules& rules, Weights<T>& w, Gemm<T> gemm,
@@ -276,15 +254,15 @@ void backward(const Network& net, const Rules& rules, Weights<T>& w, Gemm<T> gem
         const Layer& layer = net.layers[number];
         const Index k = layer.below, first = layer.first_unit - k;
         const Index here = layer.first_unit * stride, below = first * stride;
-        correlate<T>(gemm, layer.width, k, rows, {room.mean + here, stride},
-                     {room.hidden + below, stride}, w.by_mean + layer.hidden_start);
-        correlate<T>(gemm, layer.width, k, rows, {room.variance + here, stride},
-                     {room.hidden2 + below, stride}, w.by_variance + layer.hidden_start);
-        clear_units(first, layer.first_unit, room);
-        multiply<T>(gemm, k, rows, layer.width, {w.mean + layer.hidden_start, 1, k},
-                    {room.mean + here, stride}, {room.mean + below, stride});
-        multiply<T>(gemm, k, rows, layer.width, {w.variance + layer.hidden_start, 1, k},
-                    {room.variance + here, stride}, {room.variance + below, stride});
+        const auto product = [&](T* gradients, const T* h, const T* weights, T* by_weights) {
+            correlate<T>(gemm, layer.width, k, rows, {gradients + here, stride},
+                         {h + below, stride}, by_weights + layer.hidden_start);
+            const Term<T> back{
+                layer.width, weights + layer.hidden_start, 1, k, {gradients + here, stride}};
+            multiply<T>(gemm, k, rows, nullptr, back, {}, {gradients + below, stride});
+        };
+        product(room.mean, room.hidden, w.mean, w.by_mean);
+        product(room.variance, room.hidden2, w.variance, w.by_variance);
         hidden_gradients<activation, T>(first, layer.first_unit, T(rules.leaky_slope), w, room);
     }
     correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.mean, stride}, {room.x, stride},

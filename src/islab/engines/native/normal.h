@@ -72,13 +72,18 @@ inline void normals(std::uint32_t* generator, float* out, Index n_blocks) {
 // Fills `count` numbers; what is left of the last block is thrown away, so that the state after
 // a call depends on nothing else.
 template <class T>
-inline void fill_normal(std::uint32_t* generator, T* out, Index count) {
-    constexpr Index portion = 16;
-    float some[portion * n_at_once];
-    for (Index done = 0; done < count; done += portion * n_at_once) {
-        const Index n = count - done < portion * n_at_once ? count - done : portion * n_at_once;
+void fill_normal(std::uint32_t* generator, T* out, Index count) {
+    constexpr Index portion = std::is_same_v<T, float> ? n_at_once : 16 * n_at_once;
+    float some[portion];
+    if constexpr (std::is_same_v<T, float>) {
+        normals(generator, out, count / n_at_once);
+        out += count / n_at_once * n_at_once;
+        count %= n_at_once;
+    }
+    for (; count > 0; count -= portion, out += portion) {
+        const Index n = count < portion ? count : portion;
         normals(generator, some, (n + n_at_once - 1) / n_at_once);
-        for (Index i = 0; i < n; ++i) out[done + i] = static_cast<T>(some[i]);
+        for (Index i = 0; i < n; ++i) out[i] = T(some[i]);
     }
 }
 

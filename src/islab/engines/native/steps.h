@@ -16,13 +16,13 @@ constexpr Index rows_at_once = 1024;  // of passes over all rows
 template <class T>
 struct WeightRoom {
     explicit WeightRoom(const Network& net)
-        : weights(7 * net.n_weights), units(5 * net.n_units) {}
+        : weights(8 * net.n_weights), units(5 * net.n_units) {}
 
     Weights<T> parts(const Network& net) {
         const Index n = net.n_weights, u = net.n_units;
         T *w = weights, *b = units;
-        return {w,         w + n, w + 2 * n, w + 3 * n, w + 4 * n, w + 5 * n,
-                w + 6 * n, b,     b + u,     b + 2 * u, b + 3 * u, b + 4 * u};
+        return {w,         w + n,     w + 2 * n, w + 3 * n, w + 4 * n, w + 5 * n, w + 6 * n,
+                w + 7 * n, b,         b + u,     b + 2 * u, b + 3 * u, b + 4 * u};
     }
     Buffer<T> weights, units;
 };
@@ -76,7 +76,8 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
     WeightRoom<T> weight_room(net);
     Weights<T> w = weight_room.parts(net);
     const Parts<T> theta(state.theta, net);
-    moments<T>(net, Parts<const T>(state.theta, net), w);
+    weight_moments(0, net.n_weights, theta, w);
+    bias_moments(net.n_units, theta, w);
 
     const std::int64_t* rows = steps.rows;
     const T* given = steps.noise;
@@ -120,7 +121,8 @@ double expected_nll(const Network& net, const Rules& rules, const Data<T>& data,
     WeightRoom<T> weight_room(net);
     Weights<T> w = weight_room.parts(net);
     const Parts<const T> theta(flat, net);
-    moments<T>(net, theta, w);
+    weight_moments(0, net.n_weights, theta, w);
+    bias_moments(net.n_units, theta, w);
     std::int64_t rows[rows_at_once];
     double sum = 0;
     for (Index begin = 0; begin < data.n_rows; begin += largest) {

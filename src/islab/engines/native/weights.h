@@ -15,7 +15,8 @@ using islab::Slab;
 // What a step knows about the weights (weights,) and biases (units,).
 template <class T>
 struct Weights {
-    T *alpha, *sigma, *slope;        // slope is dsigma/drho
+    T *alpha, *not_alpha;            // both, for 1 - alpha would round to 0 for sure weights
+    T *sigma, *slope;                // slope is dsigma/drho
     T *mean, *variance;              // E and V
     T *by_mean, *by_variance;        // gradients of the NLL
     T *bias_sigma, *bias_slope, *bias_variance;
@@ -86,32 +87,31 @@ inline void with_slab(const Slab& slab, double tau, Body body) {
 
 // -- moments ----------------------------------------------------------------------------------
 
-template <class T, class Place>
-inline void weight_moments(Place at, Lanes<T> mu, Lanes<T> rho, Lanes<T> lam, Weights<T>& w) {
-    const Lanes<T> alpha = sigmoid<T>(lam);
-    const Logistic<T> spread = logistic<T>(rho);
-    const Lanes<T> sigma = spread.softplus, mean = alpha * mu;
-    at.store(w.alpha, alpha);
-    at.store(w.sigma, sigma);
-    at.store(w.slope, spread.sigmoid);
-    at.store(w.mean, mean);
-    at.store(w.variance, alpha * (sigma * sigma + mu * (mu - mean)));
-}
-
-template <class T, class Place>
-inline void bias_moments(Place at, Lanes<T> rho, Weights<T>& w) {
-    const Logistic<T> spread = logistic<T>(rho);
-    at.store(w.bias_sigma, spread.softplus);
-    at.store(w.bias_slope, spread.sigmoid);
-    at.store(w.bias_variance, spread.softplus * spread.softplus);
-}
-
-template <class T>
-void moments(const Network& net, const Parts<const T>& theta, Weights<T>& w) {
-    sweep<T>(0, net.n_weights, [&](auto at) {
-        weight_moments<T>(at, at.load(theta.mu), at.load(theta.rho), at.load(theta.lam), w);
+// Of the weights in [begin, end); U is T or const T.
+template <class T, class U>
+void weight_moments(Index begin, Index end, const Parts<U>& theta, Weights<T>& w) {
+    sweep<T>(begin, end, [&](auto at) {
+        const Sigmoids<T> inclusion = sigmoids<T>(at.load(theta.lam));
+        const Lanes<T> mu = at.load(theta.mu), alpha = inclusion.yes;
+        const Logistic<T> spread = logistic<T>(at.load(theta.rho));
+        const Lanes<T> sigma = spread.softplus, mean = alpha * mu;
+        at.store(w.alpha, alpha);
+        at.store(w.not_alpha, inclusion.no);
+        at.store(w.sigma, sigma);
+        at.store(w.slope, spread.sigmoid);
+        at.store(w.mean, mean);
+        at.store(w.variance, Lanes<T>(alpha * (sigma * sigma + mu * (mu - mean))));
     });
-    sweep<T>(0, net.n_units, [&](auto at) { bias_moments<T>(at, at.load(theta.bias_rho), w); });
+}
+
+template <class T, class U>
+void bias_moments(Index n_units, const Parts<U>& theta, Weights<T>& w) {
+    sweep<T>(0, n_units, [&](auto at) {
+        const Logistic<T> spread = logistic<T>(at.load(theta.bias_rho));
+        at.store(w.bias_sigma, spread.softplus);
+        at.store(w.bias_slope, spread.sigmoid);
+        at.store(w.bias_variance, Lanes<T>(spread.softplus * spread.softplus));
+    });
 }
 
 // -- Adam -------------------------------------------------------------------------------------
@@ -155,16 +155,17 @@ struct Learning {
     T kl_weight;
 };
 
-// One step of a block's weights, and the moments for the next step.
+// One step of a block's weights in [begin, end).
 template <class T, class SlabType>
-void learn_block(const Block& block, const SlabType& slab, const Learning<T>& l) {
+void step_weights(Index begin, Index end, const Block& block, const SlabType& slab,
+                  const Learning<T>& l) {
     const T mu_rate = T(l.rate * block.mu_step), logit_psi = T(block.logit_psi);
     const T largest_rho = T(l.rules.largest_rho), largest_lambda = T(l.rules.largest_lambda);
-    sweep<T>(block.start, block.start + block.size, [&](auto at) {
+    sweep<T>(begin, end, [&](auto at) {
         Lanes<T> mu = at.load(l.theta.mu), rho = at.load(l.theta.rho), lam = at.load(l.theta.lam);
         const Lanes<T> alpha = at.load(l.w.alpha), sigma = at.load(l.w.sigma);
         const Lanes<T> gE = at.load(l.w.by_mean), gV = at.load(l.w.by_variance);
-        const Lanes<T> not_alpha = T(1) - alpha, c = fill<T>(l.kl_weight);
+        const Lanes<T> not_alpha = at.load(l.w.not_alpha), c = fill<T>(l.kl_weight);
         const SlabTerms<T> kl = slab(mu, sigma);
 
         const Lanes<T> by_alpha = c * (kl.value + lam - logit_psi) + mu * gE +
@@ -182,8 +183,20 @@ void learn_block(const Block& block, const SlabType& slab, const Learning<T>& l)
         at.store(l.theta.mu, mu);
         at.store(l.theta.rho, rho);
         at.store(l.theta.lam, lam);
-        weight_moments<T>(at, mu, rho, lam, l.w);
     });
+}
+
+// One step, and the moments for the next: in two loops, whose shorter chains of operations
+// overlap better, over portions that stay in the cache.
+template <class T, class SlabType>
+void learn_block(const Block& block, const SlabType& slab, const Learning<T>& l) {
+    constexpr Index portion = 512;
+    const Index stop = block.start + block.size;
+    for (Index begin = block.start; begin < stop; begin += portion) {
+        const Index end = begin + portion < stop ? begin + portion : stop;
+        step_weights<T>(begin, end, block, slab, l);
+        weight_moments(begin, end, l.theta, l.w);
+    }
 }
 
 template <class T>
@@ -202,8 +215,8 @@ void learn_biases(Index n_units, const Learning<T>& l) {
         rho = at_most<T>(rho, largest_rho);
         at.store(l.theta.bias_mu, mu);
         at.store(l.theta.bias_rho, rho);
-        bias_moments<T>(at, rho, l.w);
     });
+    bias_moments(n_units, l.theta, l.w);
 }
 
 // -- the divergence's value -------------------------------------------------------------------
