@@ -76,8 +76,37 @@ def test_contributions_are_mean_sizes_of_local_ones(make_network, make_rows):
     network = make_network(2)
     x = make_rows(network)
     frame = explain_global(network, x).covariates
-    local = np.abs(explain_local(network, x, n_draws=1).contribution).mean(axis=(0, 2))
-    np.testing.assert_allclose(frame["contribution"], local)
+    local = explain_local(network, x, n_draws=1, baseline="center").contribution
+    np.testing.assert_allclose(frame["contribution"], np.abs(local).mean(axis=(0, 2)))
+
+
+def test_contributions_of_a_variable_add_up_before_they_are_sized(make_network, make_rows):
+    network = make_network(2)
+    x = make_rows(network)
+    frame = explain_global(network, x).variables.set_index("variable")
+    local = explain_local(network, x, n_draws=1, baseline="center").contribution
+    expected = np.abs(local[:, 2:4].sum(axis=1)).mean()
+    assert frame.loc["colour", "contribution"] == pytest.approx(expected)
+
+
+def test_contributions_are_the_same_however_many_rows_are_taken_at_once(
+    make_network, make_rows, monkeypatch
+):
+    network = make_network(2)
+    x = make_rows(network, 7)
+    whole = explain_global(network, x).covariates["contribution"]
+    monkeypatch.setattr("islab.explain.global_.NUMBERS_AT_ONCE", 20)
+    np.testing.assert_allclose(explain_global(network, x).covariates["contribution"], whole)
+
+
+@pytest.mark.parametrize(("activation", "exact"), [("leaky_relu", True), ("tanh", False)])
+def test_contributions_of_a_curved_network_are_called_approximate(
+    make_network, make_rows, activation, exact
+):
+    network = make_network(activation=activation)
+    explanation = explain_global(network, make_rows(network))
+    assert explanation.exact is exact
+    assert ("approximate" in repr(explanation)) is not exact
 
 
 def test_used_probability_is_that_of_enumerated_structures():

@@ -50,17 +50,17 @@ def test_slopes_are_finite_differences_in_the_users_units(make_network, make_row
         np.testing.assert_allclose(found.slope[:, column], change, rtol=1e-5, atol=1e-7)
 
 
-def test_an_intercept_from_zero_is_the_linear_pieces_value_at_zero(make_network, make_rows):
+def test_an_intercept_is_the_linear_pieces_value_at_zero(make_network, make_rows):
     network = make_network(activation="identity")
-    found = explain_local(network, make_rows(network), n_draws=5, baseline="zero")
+    found = explain_local(network, make_rows(network), n_draws=5)
     at_zero = network.predictor(np.zeros((1, network.n_covariates)))
     np.testing.assert_allclose(found.intercept, np.repeat(at_zero, 6, axis=0), rtol=1e-9)
 
 
-def test_contributions_from_zero_are_slope_times_value(make_network, make_rows):
+def test_contributions_are_slope_times_value(make_network, make_rows):
     network = make_network()
     x = make_rows(network)
-    found = explain_local(network, x, n_draws=20, random_state=0, baseline="zero")
+    found = explain_local(network, x, n_draws=20, random_state=0)
     expected = found.draws_slope * x[None, :, :, None]
     np.testing.assert_allclose(found.draws_contribution, expected, rtol=1e-12)
 
@@ -70,7 +70,7 @@ def test_contributions_from_the_center_are_those_of_standardised_covariates(
 ):
     network = make_network()
     x = make_rows(network)
-    found = explain_local(network, x, n_draws=1)
+    found = explain_local(network, x, n_draws=1, baseline="center")
     standardised = found.slope * network.units.x_scale[:, None]
     z = ((x - network.units.x_center) / network.units.x_scale)[..., None]
     np.testing.assert_allclose(found.contribution, standardised * z, rtol=1e-9, atol=1e-12)
@@ -86,7 +86,7 @@ def test_another_baseline_leaves_slopes_and_sums_alone(make_network, make_rows):
 
 def test_a_slope_at_value_zero_is_still_a_slope(make_network):
     network = make_network(activation="identity")
-    found = explain_local(network, np.zeros((1, 5)), n_draws=5, baseline="zero")
+    found = explain_local(network, np.zeros((1, 5)), n_draws=5)
     assert np.abs(found.slope[:, network.covariates]).min() > 0
 
 
@@ -236,7 +236,8 @@ def test_shares_of_the_variance_sum_to_one(make_network, make_rows):
 
 def test_shares_are_covariances_of_contributions_with_the_link(make_network, make_rows):
     network = make_network()
-    found = explain_local(network, make_rows(network), n_draws=100, random_state=0)
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=100, random_state=0, baseline="center")
     column = found.used[0]
     moments = np.cov(found.draws_contribution[:, 2, column, 0], found.draws_link[:, 2, 0])
     assert found.drivers().share[2, 0, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
@@ -244,9 +245,17 @@ def test_shares_are_covariances_of_contributions_with_the_link(make_network, mak
 
 def test_the_intercept_share_is_its_own_covariance_with_the_link(make_network, make_rows):
     network = make_network()
-    found = explain_local(network, make_rows(network), n_draws=100, random_state=0)
+    x = make_rows(network)
+    found = explain_local(network, x, n_draws=100, random_state=0, baseline="center")
     moments = np.cov(found.draws_intercept[:, 2, 0], found.draws_link[:, 2, 0])
     assert found.drivers().intercept_share[2, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
+
+
+def test_drivers_are_counted_from_the_center_whatever_the_explanation(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=50, random_state=0)
+    centred = found.relative_to("center").drivers()
+    np.testing.assert_array_equal(found.drivers().share, centred.share)
 
 
 def test_noise_stands_apart_from_the_shares(make_network, make_rows):
@@ -331,6 +340,14 @@ def test_shap_values_and_base_value_sum_to_the_link(make_network, make_rows):
     found = explain_local(network, make_rows(network), n_draws=20)
     values = found.to_shap()
     np.testing.assert_allclose(values.base_values + values.values.sum(axis=1), found.link)
+
+
+@pytest.mark.usefixtures("shap")
+def test_shap_values_are_counted_from_the_center(make_network, make_rows):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=20)
+    centred = found.relative_to("center").contribution[..., 0]
+    np.testing.assert_array_equal(found.to_shap().values, centred)
 
 
 def test_shap_draws_its_waterfall_and_bar(shap, make_network, make_rows):

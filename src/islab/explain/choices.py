@@ -1,4 +1,4 @@
-"""What users may ask of an explanation, checked: outputs, baselines, rows, exactness."""
+"""What users may ask of an explanation, checked: outputs, baselines, references, rows."""
 
 from __future__ import annotations
 
@@ -64,6 +64,35 @@ def baseline_values(units: Units, baseline: Baseline) -> Float:
             "one value for each covariate."
         )
     return values
+
+
+def baseline_name(units: Units, baseline: Float) -> str:
+    """The baseline in words, for labels."""
+    if not baseline.any():
+        return "zero"
+    return "the center" if np.array_equal(baseline, units.x_center) else "the baseline"
+
+
+def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
+    """The matrix that takes predictors to predictors against the reference."""
+    identity = np.eye(len(network.units.outputs))
+    if reference is None:
+        return identity
+    if network.likelihood != "categorical":
+        raise ValueError(
+            f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
+            "None; a reference is for classes."
+        )
+    if reference == "centred":
+        return identity - 1 / len(identity)
+    return identity - identity[output_number(network.units, reference)]
+
+
+def reference_name(units: Units, reference: Output | None) -> str | None:
+    """``"centred"``, the class that predictors are given against, or None."""
+    if reference is None or reference == "centred":
+        return reference
+    return units.outputs[output_number(units, reference)]
 
 
 def is_piecewise_linear(network: SparseNetwork) -> bool:

@@ -81,8 +81,7 @@ def drivers_of(explanation: LocalExplanation) -> Drivers:
     Notes
     -----
     ``Var(link) = Cov(intercept, link) + sum_j Cov(contribution_j, link)``, so the covariances,
-    divided by the variance, are shares that add up to 1. They depend on the baseline, as an
-    intercept far from the data varies against its slopes: the center of the data tells most.
+    divided by the variance, are shares that add up to 1. They depend on the baseline.
     """
     centred = explanation.draws_link - explanation.draws_link.mean(axis=0)
     variance = (centred**2).mean(axis=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.explain.choices import Output, baseline_values, checked_rows, output_number
+from islab.explain.choices import Output, checked_rows, is_piecewise_linear, output_number
 from islab.explain.pieces import linear_pieces
 from islab.paths import active_weights
 from islab.posterior import Posterior, portions
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
+
+NUMBERS_AT_ONCE = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,14 @@ class GlobalExplanation:
     network : DataFrame
         A line for the network and, with several outputs, one for the paths to each: used
         weights, density, used covariates, mean and max depth.
+    exact : bool
+        False for curved activations, whose ``contribution`` is the gradient times the distance
+        from the center: an approximation.
     """
 
     source: SparseNetwork
     output: str | None
+    exact: bool
     edges: pd.DataFrame
     covariates: pd.DataFrame
     variables: pd.DataFrame
@@ -69,7 +75,8 @@ class GlobalExplanation:
 
     def __repr__(self) -> str:
         paths = "" if self.output is None else f", paths to {self.output!r}"
-        return f"GlobalExplanation({self.source!r}{paths})"
+        kind = "" if self.exact else ", contributions approximate"
+        return f"GlobalExplanation({self.source!r}{paths}{kind})"
 
 
 def explain_global(
@@ -111,14 +118,15 @@ def explain_global(
     1        x1        1              0.85
     """
     number = None if output is None else output_number(network.units, output)
-    contributions = _contributions(network, x, number)
+    rows = None if x is None else checked_rows(network, x)
     used = _used_draws(network, posterior, number, n_draws, np.random.default_rng(random_state))
     return GlobalExplanation(
         source=network,
         output=None if number is None else network.units.outputs[number],
+        exact=is_piecewise_linear(network),
         edges=_edge_table(network, number),
-        covariates=_covariate_table(network, number, contributions, used),
-        variables=_variable_table(network, number, contributions, used),
+        covariates=_covariate_table(network, number, rows, used),
+        variables=_variable_table(network, number, rows, used),
         network=_network_table(network, number),
     )
 
@@ -143,22 +151,22 @@ def _edge_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
 
 
 def _covariate_table(
-    network: SparseNetwork, number: int | None, contributions: Float, used: Mask | None
+    network: SparseNetwork, number: int | None, rows: Float | None, used: Mask | None
 ) -> pd.DataFrame:
     owner = np.arange(network.n_covariates)
-    frame = _entries(network, number, owner, contributions, used)
+    frame = _entries(network, number, owner, rows, used)
     frame.insert(0, "covariate", list(network.units.names))
     frame.insert(1, "variable", list(network.units.variables))
     return frame
 
 
 def _variable_table(
-    network: SparseNetwork, number: int | None, contributions: Float, used: Mask | None
+    network: SparseNetwork, number: int | None, rows: Float | None, used: Mask | None
 ) -> pd.DataFrame:
     variables = list(dict.fromkeys(network.units.variables))
     place = {variable: index for index, variable in enumerate(variables)}
     owner = np.array([place[variable] for variable in network.units.variables], dtype=np.intp)
-    frame = _entries(network, number, owner, contributions, used)
+    frame = _entries(network, number, owner, rows, used)
     frame.insert(0, "variable", variables)
     return frame
 
@@ -167,7 +175,7 @@ def _entries(
     network: SparseNetwork,
     number: int | None,
     owner: NDArray[np.intp],
-    contributions: Float,
+    rows: Float | None,
     used: Mask | None,
 ) -> pd.DataFrame:
     """Where covariates enter, how surely and how deep, added up by their owner's number."""
@@ -191,7 +199,7 @@ def _entries(
     depths = depths.reindex(range(n_owners))
     for statistic in ("min", "mean", "max"):
         columns[f"{statistic}_depth"] = depths[statistic].to_numpy(dtype=float)
-    columns["contribution"] = _mean_size(contributions, owner, n_owners)
+    columns["contribution"] = _mean_sizes(network, number, owner, n_owners, rows)
     return pd.DataFrame(columns)
 
 
@@ -220,27 +228,33 @@ def _network_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _contributions(network: SparseNetwork, x: ArrayLike | None, number: int | None) -> Float:
-    """Contributions of each row, (rows, covariates, outputs); no rows without data."""
-    outputs = list(range(len(network.units.outputs))) if number is None else [number]
-    if x is None:
-        return np.zeros((0, network.n_covariates, len(outputs)))
-    rows = checked_rows(network, x)
-    at_mean = network.mean_weights()[None], network.bias_mu[None]
-    slope = linear_pieces(network, *at_mean, rows, outputs).slope[0]
-    distance = rows - baseline_values(network.units, "center")
-    every = np.zeros((*rows.shape, len(outputs)))
-    every[:, network.covariates] = slope * distance[:, network.covariates, None]
-    return every
-
-
-def _mean_size(contributions: Float, owner: NDArray[np.intp], n_owners: int) -> Float:
+def _mean_sizes(
+    network: SparseNetwork,
+    number: int | None,
+    owner: NDArray[np.intp],
+    n_owners: int,
+    rows: Float | None,
+) -> Float:
     """Mean absolute contribution of each owner, its columns added up within a row."""
-    if not len(contributions):
+    if rows is None or not len(rows):
         return np.full(n_owners, np.nan)
-    total = np.zeros((n_owners, len(contributions), contributions.shape[2]))
-    np.add.at(total, owner, np.swapaxes(contributions, 0, 1))
-    return np.abs(total).mean(axis=(1, 2))
+    outputs = list(range(len(network.units.outputs))) if number is None else [number]
+    used, center = network.covariates, network.units.x_center[network.covariates]
+    owners, place = np.unique(owner[used], return_inverse=True)
+    at_mean = network.mean_weights()[None], network.bias_mu[None]
+    total = np.zeros(len(owners))
+    widest = max(len(used), *network.architecture.widths)
+    step = max(1, NUMBERS_AT_ONCE // (widest * len(outputs)))
+    for start in range(0, len(rows), step):
+        some = rows[start : start + step]
+        contributions = linear_pieces(network, *at_mean, some, outputs).slope[0]
+        contributions *= (some[:, used] - center)[:, :, None]
+        added = np.zeros((len(owners), len(some), len(outputs)))
+        np.add.at(added, place, np.swapaxes(contributions, 0, 1))
+        total += np.abs(added).sum(axis=(1, 2))
+    sizes = np.zeros(n_owners)
+    sizes[owners] = total / (len(rows) * len(outputs))
+    return sizes
 
 
 def _used_draws(

@@ -15,9 +15,10 @@ from islab.explain.choices import (
     Output,
     baseline_values,
     checked_rows,
+    contrast_matrix,
     is_piecewise_linear,
-    output_number,
     output_numbers,
+    reference_name,
     require_piecewise_linear,
 )
 from islab.explain.pieces import linear_pieces
@@ -184,39 +185,56 @@ class LocalExplanation:
             up the contributions of one-hot columns under their variable. ``"predictions"`` has a
             line for each row and output with intercept, link and response.
         """
-        tables = {
-            "covariates": self._covariate_frame,
-            "variables": self._variable_frame,
-            "predictions": self._prediction_frame,
-        }
-        if table not in tables:
-            raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
-        return tables[table]()
+        from islab.explain.frames import FRAMES
 
-    def drivers(self) -> Drivers:
-        """Which coefficients make the prediction uncertain."""
+        if table not in FRAMES:
+            raise ValueError(f"Got table={table!r}, expected one of {', '.join(FRAMES)}.")
+        return FRAMES[table](self)
+
+    def drivers(self, baseline: Baseline = "center") -> Drivers:
+        """Which coefficients make the prediction uncertain, counted from the center of the data.
+
+        Parameters
+        ----------
+        baseline : {"center", "zero"} or (covariates,)
+            An intercept far from the data varies against its slopes, so the center tells most.
+        """
         from islab.explain.drivers import drivers_of
 
-        return drivers_of(self)
+        return drivers_of(self.relative_to(baseline))
 
-    def plot(self, **options: Any) -> Any:
-        """Bars of the contributions; see :func:`islab.plots.local_bars`."""
+    def plot(self, *, baseline: Baseline = "center", **options: Any) -> Any:
+        """Bars of the contributions, counted from the center of the training data.
+
+        Parameters
+        ----------
+        baseline : {"center", "zero"} or (covariates,)
+            From zero a covariate that hardly varies may have the longest bar.
+        **options
+            Those of :func:`islab.plots.local_bars`: ``rows``, ``outputs``, ``top``, ...
+        """
         from islab.plots import local_bars
 
-        return local_bars(self, **options)
+        return local_bars(self.relative_to(baseline), **options)
 
-    def to_shap(self) -> Any:
+    def to_shap(self, baseline: Baseline = "center") -> Any:
         """A ``shap.Explanation``: contributions, intercept as base value, interval as bounds.
 
         Values are those at the posterior mean of the weights, so that base value and values add
         up to :attr:`link`. With one output the axis of outputs is left out, as shap's plots
         expect.
+
+        Parameters
+        ----------
+        baseline : {"center", "zero"} or (covariates,)
+            Where values are counted from; shap's own are counted from a mean as well.
         """
         shap = needed("shap", "A shap.Explanation")
-        summary = self.contribution_summary
-        parts = [self.contribution_used, summary.lower, summary.upper]
+        counted = self.relative_to(baseline)
+        summary = counted.contribution_summary
+        parts = [counted.contribution_used, summary.lower, summary.upper]
         values, lower, upper = (self._all_covariates(part) for part in parts)
-        base = self.intercept
+        base = counted.intercept
         if len(self.outputs) == 1:
             values, lower, upper, base = (part[..., 0] for part in (values, lower, upper, base))
         return shap.Explanation(
@@ -248,31 +266,6 @@ class LocalExplanation:
         every[..., self.used, :] = values
         return every
 
-    def _covariate_frame(self) -> pd.DataFrame:
-        import pandas as pd
-
-        rows, used, outputs = self.slope_used.shape
-        columns = _long_index((rows, self.covariates, self.outputs))
-        names = [self.units.variables[column] for column in self.used]
-        columns["variable"] = np.tile(np.repeat(np.array(names, dtype=object), outputs), rows)
-        columns["value"] = np.repeat(self.x[:, self.used].ravel(), outputs)
-        columns["slope"] = self.slope_used.ravel()
-        columns |= self.slope_summary.columns("slope")
-        columns["contribution"] = self.contribution_used.ravel()
-        columns |= self.contribution_summary.columns("contribution")
-        columns["exact"] = np.full(rows * used * outputs, self.exact)
-        return pd.DataFrame(columns)
-
-    def _variable_frame(self) -> pd.DataFrame:
-        import pandas as pd
-
-        names, point, draws = self.by_variable()
-        columns = _long_index((len(self.x), names, self.outputs))
-        columns["variable"] = columns.pop("covariate")
-        columns["contribution"] = point.ravel()
-        columns |= summarise(draws, self.level).columns("contribution")
-        return pd.DataFrame(columns)
-
     def by_variable(self) -> tuple[tuple[str, ...], Float, Float]:
         """Contributions added up by variable: names, point (rows, ...), draws (draws, rows, ...).
 
@@ -288,20 +281,6 @@ class LocalExplanation:
         )
         return names, point, draws
 
-    def _prediction_frame(self) -> pd.DataFrame:
-        import pandas as pd
-
-        rows, outputs = self.link.shape
-        columns: dict[str, Any] = {
-            "row": np.repeat(np.arange(rows), outputs),
-            "output": np.tile(np.array(self.outputs, dtype=object), rows),
-        }
-        for name in ("intercept", "link", "response"):
-            columns[name] = getattr(self, name).ravel()
-            columns |= getattr(self, f"{name}_summary").columns(name)
-        columns["exact"] = np.full(rows * outputs, self.exact)
-        return pd.DataFrame(columns)
-
 
 def explain_local(
     network: SparseNetwork,
@@ -313,7 +292,7 @@ def explain_local(
     random_state: int | np.random.Generator | None = None,
     approximate: bool = False,
     reference: Output | None = None,
-    baseline: Baseline = "center",
+    baseline: Baseline = "zero",
 ) -> LocalExplanation:
     """Exact slopes and contributions of every used covariate for each row, with draws.
 
@@ -335,9 +314,9 @@ def explain_local(
         Softmax scores have no origin of their own: give them against the mean over classes or
         against one class, whose own scores are then 0.
     baseline : {"center", "zero"} or (covariates,)
-        Where contributions are counted from. The center of the training data gives the paper's
-        ``beta_j x_j`` for the standardised covariates that the network reads; ``"zero"`` gives it
-        for the covariates as they stand in the data.
+        Where contributions are counted from. Zero gives ``beta_j x_j`` for the covariates as they
+        stand in the data; the center of the training data gives it for the standardised
+        covariates that the network reads.
 
     Notes
     -----
@@ -369,7 +348,7 @@ def explain_local(
     chosen = output_numbers(network.units, output)
     _check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
 
-    contrast = _contrast(network, reference)
+    contrast = contrast_matrix(network, reference)
     draws = network.draw(n_draws, np.random.default_rng(random_state))
     drawn = linear_pieces(network, *draws, rows, chosen, contrast)
     at_mean = network.mean_weights()[None], network.bias_mu[None]
@@ -382,7 +361,7 @@ def explain_local(
         likelihood=network.likelihood,
         level=level,
         exact=is_piecewise_linear(network),
-        reference=_reference_name(network.units, reference),
+        reference=reference_name(network.units, reference),
         noise=network.noise_in_units()[chosen],
         units=network.units,
         slope_used=mean.slope[0],
@@ -394,27 +373,6 @@ def explain_local(
     )
 
 
-def _contrast(network: SparseNetwork, reference: Output | None) -> Float:
-    """The matrix that takes predictors to predictors against the reference."""
-    identity = np.eye(len(network.units.outputs))
-    if reference is None:
-        return identity
-    if network.likelihood != "categorical":
-        raise ValueError(
-            f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
-            "None; a reference is for classes."
-        )
-    if reference == "centred":
-        return identity - 1 / len(identity)
-    return identity - identity[output_number(network.units, reference)]
-
-
-def _reference_name(units: Units, reference: Output | None) -> str | None:
-    if reference is None or reference == "centred":
-        return reference
-    return units.outputs[output_number(units, reference)]
-
-
 def _check_memory(n_draws: int, n_rows: int, n_used: int, n_outputs: int) -> None:
     numbers = n_draws * n_rows * n_used * n_outputs
     if numbers > LARGEST_DRAWS:
@@ -423,14 +381,3 @@ def _check_memory(n_draws: int, n_rows: int, n_used: int, n_outputs: int) -> Non
             f"outputs, {numbers * 8 / 1e9:.0f} GB, expected at most {LARGEST_DRAWS * 8 / 1e9:.0f} "
             "GB; try fewer rows at a time, fewer draws, or one output."
         )
-
-
-def _long_index(axes: tuple[int, tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
-    """The columns row, output and covariate of a long frame, covariates within rows."""
-    rows, covariates, outputs = axes
-    names, labels = np.array(covariates, dtype=object), np.array(outputs, dtype=object)
-    return {
-        "row": np.repeat(np.arange(rows), len(names) * len(labels)),
-        "output": np.tile(labels, rows * len(names)),
-        "covariate": np.tile(np.repeat(names, len(labels)), rows),
-    }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.explain.choices import baseline_name
 from islab.explain.drivers import Drivers
 from islab.explain.integrated import IntegratedGradients
 from islab.explain.local import LocalExplanation
@@ -54,6 +55,9 @@ def local_bars(
     ax: Any = None,
 ) -> Any:
     """Draws the largest contributions of each row to each output, with credible intervals.
+
+    They are counted from the baseline of the explanation, which the label names;
+    :meth:`LocalExplanation.plot` counts them from the center of the data.
 
     Parameters
     ----------
@@ -224,8 +228,9 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
         scale += f" against {shown(against)}"
     rest = link - intercept
     sign = "+" if rest >= 0 else "\u2212"
+    start = baseline_name(explanation.units, explanation.baseline)
     label = (
-        f"{scale} {number(link)}\n= intercept {number(intercept)} {sign} bars {number(abs(rest))}"
+        f"{scale} {number(link)}\n= {number(intercept)} at {start} {sign} bars {number(abs(rest))}"
     )
     return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
 

@@ -188,7 +188,7 @@ def _draw_nodes(ax: Any, layout: Layout, scale: float) -> None:
         ax.text(
             node.x,
             node.y,
-            node.text,
+            shown(node.text),
             fontsize=(FONT if node.kind != "hidden" else FONT - 2) * scale,
             color=ink,
             ha="center",

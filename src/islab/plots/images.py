@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.explain.choices import Output, output_numbers
-from islab.plots.style import INK, axes_grid, diverging, heading, number, shown
+from islab.explain.choices import Output, baseline_name, output_numbers
+from islab.optional import needed
+from islab.plots.style import FAINT, INK, axes_grid, diverging, heading, number, shown
 from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     from islab.explain.local import LocalExplanation
 
 Float = NDArray[np.floating]
-Shape = tuple[int, int]
+Shape = tuple[int, int] | tuple[int, int, int]
+
+INVISIBLE = 0.02
 
 
 def pixel_maps(
@@ -28,18 +32,19 @@ def pixel_maps(
     mean_image: ArrayLike | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draws which pixels enter at each layer, and at any of them.
+    """Draws how often each pixel enters at each layer, and at any of them.
 
     Parameters
     ----------
     network : SparseNetwork
-        Whose covariates are the pixels of images, row by row.
-    image_shape : (height, width)
+        Whose covariates are the pixels of images, row by row, the channels of a pixel together.
+    image_shape : (height, width) or (height, width, channels)
+        The channels of a pixel are counted together.
     output : name, position or several of them, optional
         Outputs whose paths to show when drawing by class.
     by_class : bool
         A line of maps for each output; otherwise one line for all paths.
-    mean_image : (height, width) or (covariates,), optional
+    mean_image : image or (covariates,), optional
         Shown in grey underneath; with one image for each output, (outputs, ...), each line has
         its own.
     ax : axes or array of axes, optional
@@ -56,17 +61,17 @@ def pixel_maps(
         numbers = list(output_numbers(network.units, output))
     n_layers = network.architecture.n_layers
     axes = axes_grid(ax, len(numbers), n_layers + 1, 2.1, 2.3)
-    for line, number_ in zip(axes, numbers, strict=True):
+    maps = [_pixel_counts(network, number_, image_shape) for number_ in numbers]
+    most = max(max(int(each[-1].max(initial=0)) for each in maps), 2)
+    titles = [*(f"layer {layer}" for layer in range(n_layers)), "all layers"]
+    for line, number_, counts in zip(axes, numbers, maps, strict=True):
         under = _background(mean_image, image_shape, number_)
-        counts = _pixel_counts(network, number_)
-        maps = [*counts.T, counts.sum(axis=1)]
-        titles = [f"layer {layer}" for layer in range(n_layers)] + ["all layers"]
-        most = max(counts.sum(axis=1).max(initial=0), 1)
-        for panel, values, title in zip(line, maps, titles, strict=True):
-            _pixels(panel, values.reshape(image_shape), most, under)
+        for panel, values, title in zip(line, counts, titles, strict=True):
+            _pixels(panel, values, most, under)
             heading(panel, f"{title}: {int((values > 0).sum())} pixels", 8.5)
         if number_ is not None:
             line[0].set_ylabel(shown(network.units.outputs[number_]), color=INK)
+    _key(axes, _warm(), 1, most, "weights from the pixel")
     return axes
 
 
@@ -82,8 +87,10 @@ def contribution_map(
     Parameters
     ----------
     explanation : LocalExplanation
-        Of images, row by row of pixels.
-    image_shape : (height, width)
+        Of images, row by row of pixels, the channels of a pixel together. Contributions are
+        counted from its baseline.
+    image_shape : (height, width) or (height, width, channels)
+        The contributions of a pixel's channels are added up.
     row : int
         The image.
     ax : axes or array of axes, optional
@@ -91,11 +98,8 @@ def contribution_map(
 
     Returns
     -------
-    axes, or array of axes
+    array (outputs,) of axes
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
     _check_shape(image_shape, explanation.x.shape[1])
     if not 0 <= row < len(explanation.x):
         raise ValueError(f"Got row={row}, expected one from 0 to {len(explanation.x) - 1}.")
@@ -103,15 +107,15 @@ def contribution_map(
     columns = min(n_outputs, 5) if ax is None else n_outputs
     axes = axes_grid(ax, -(-n_outputs // columns), columns, 2.4, 2.6)
     panels = axes.ravel()
-    values = explanation.contribution[row]
+    values = explanation.contribution[row].reshape(*image_shape[:2], -1, n_outputs).sum(axis=2)
     largest = np.abs(values).max(initial=0) or 1.0
     summary = explanation.response_summary
     for output, panel in enumerate(panels[:n_outputs]):
-        image = explanation.x[row].reshape(image_shape)
-        panel.imshow(image, cmap="Greys", alpha=0.35)
-        own = values[:, output].reshape(image_shape)
+        _picture(panel, explanation.x[row].reshape(image_shape), 0.35)
+        own = values[..., output]
         # Small contributions let the image shine through instead of hiding it in white.
-        opacity = np.sqrt(np.abs(own) / largest)
+        size = np.abs(own) / largest
+        opacity = np.where(size < INVISIBLE, 0.0, np.sqrt(size))
         panel.imshow(own, cmap=diverging(), vmin=-largest, vmax=largest, alpha=opacity)
         _frame(panel)
         ends = f"{number(summary.lower[row, output])} to {number(summary.upper[row, output])}"
@@ -119,40 +123,39 @@ def contribution_map(
         heading(panel, f"{name}: {number(explanation.response[row, output])}\n({ends})", 8.5)
     for panel in panels[n_outputs:]:
         panel.set_axis_off()
-    scale = ScalarMappable(Normalize(-largest, largest), diverging())
-    bar = panels[0].get_figure().colorbar(scale, ax=panels.tolist(), fraction=0.03, pad=0.02)
-    bar.set_label("contribution", color=INK, fontsize=8.5)
-    bar.ax.tick_params(labelsize=8, labelcolor=INK)
-    bar.outline.set_visible(False)
-    return panels[0] if n_outputs == 1 else panels[:n_outputs]
+    start = baseline_name(explanation.units, explanation.baseline)
+    _key(panels, diverging(), -largest, largest, f"contribution, from {start}")
+    return panels[:n_outputs]
 
 
 def _check_shape(image_shape: Shape, n_covariates: int) -> None:
-    if len(image_shape) != 2 or image_shape[0] * image_shape[1] != n_covariates:
+    if len(image_shape) not in (2, 3) or math.prod(image_shape) != n_covariates:
         raise ValueError(
-            f"Got image_shape={image_shape}, expected (height, width) with height * width = "
-            f"{n_covariates}, the number of covariates."
+            f"Got image_shape={image_shape}, expected (height, width) or (height, width, "
+            f"channels) with a product of {n_covariates}, the number of covariates."
         )
 
 
-def _pixel_counts(network: SparseNetwork, output: int | None) -> NDArray[np.intp]:
-    """How often each pixel enters each layer on paths to the output, (pixels, layers)."""
-    if output is None:
-        return network.covariate_counts()
-    chosen = network.from_covariate() & network.edges_of_output(output)
+def _pixel_counts(network: SparseNetwork, output: int | None, shape: Shape) -> NDArray[np.intp]:
+    """How often each pixel enters each layer and all of them, (layers + 1, height, width)."""
+    chosen = network.from_covariate()
+    if output is not None:
+        chosen = chosen & network.edges_of_output(output)
     counts = np.zeros((network.n_covariates, network.architecture.n_layers), dtype=np.intp)
     where = network.edge_ends()[0][chosen], network.edge_layers()[chosen]
     np.add.at(counts, where, 1)
-    return counts
+    by_layer = counts.T.reshape(-1, *shape[:2], math.prod(shape[2:])).sum(axis=-1)
+    return np.concatenate([by_layer, by_layer.sum(axis=0, keepdims=True)])
 
 
 def _background(mean_image: ArrayLike | None, shape: Shape, output: int | None) -> Float:
     if mean_image is None:
         return np.zeros(shape)
     image = np.asarray(mean_image, dtype=float)
-    if image.size == shape[0] * shape[1]:
+    size = math.prod(shape)
+    if image.size == size:
         return image.reshape(shape)
-    if output is None or image.size % (shape[0] * shape[1]) or len(image) <= output:
+    if output is None or image.size % size or len(image) <= output:
         raise ValueError(
             f"Got mean_image of shape {image.shape}, expected one image of shape {shape}, or one "
             "for each output together with by_class=True."
@@ -161,14 +164,41 @@ def _background(mean_image: ArrayLike | None, shape: Shape, output: int | None) 
 
 
 def _pixels(ax: Any, values: NDArray[np.intp], most: int, under: Float) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    warm = LinearSegmentedColormap.from_list("islab", ["#f3c49f", "#d9722e", "#7d3508"])
-    ax.imshow(under, cmap="Greys", alpha=0.45, vmin=0, vmax=max(float(under.max()), 1e-12))
-    ax.imshow(np.ma.masked_equal(values, 0), cmap=warm, vmin=1, vmax=max(most, 2))
+    _picture(ax, under, 0.45)
+    ax.imshow(np.ma.masked_equal(values, 0), cmap=_warm(), vmin=1, vmax=most)
     _frame(ax)
+
+
+def _picture(ax: Any, image: Float, opacity: float) -> None:
+    """The image, pale: in its colours if it has three or four channels, else in grey."""
+    if image.ndim == 3 and image.shape[2] in (3, 4):
+        low, high = image.min(), image.max()
+        ax.imshow((image - low) / ((high - low) or 1.0), alpha=opacity)
+        return
+    grey = image if image.ndim == 2 else image.mean(axis=2)
+    ax.imshow(grey, cmap="Greys", alpha=opacity)
+
+
+def _warm() -> Any:
+    colors = needed("matplotlib.colors", "A plot", "islab-bnn[plots]")
+    return colors.LinearSegmentedColormap.from_list("islab", ["#f3c49f", "#d9722e", "#7d3508"])
+
+
+def _key(axes: Any, colours: Any, low: float, high: float, label: str) -> None:
+    """A bar of colours beside the axes."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    panels = np.ravel(axes).tolist()
+    scale = ScalarMappable(Normalize(low, high), colours)
+    bar = panels[0].get_figure().colorbar(scale, ax=panels, fraction=0.03, pad=0.02)
+    bar.locator = needed("matplotlib.ticker", "A plot").MaxNLocator(5, integer=low == 1)
+    bar.update_ticks()
+    bar.set_label(label, color=INK, fontsize=8.5)
+    bar.ax.tick_params(labelsize=8, labelcolor=INK)
+    bar.outline.set_visible(False)
 
 
 def _frame(ax: Any) -> None:
     ax.set(xticks=[], yticks=[])
-    ax.spines[:].set_color("#dfe4ea")
+    ax.spines[:].set_color(FAINT)

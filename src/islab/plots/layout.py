@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from islab.plots.style import shown
+from islab.plots.style import on_one_line
 from islab.sparse import SparseNetwork
 
 ROW = 0.34
@@ -21,9 +21,13 @@ Key = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Node:
-    """A box of the picture, centred at (x, y), in inches."""
+    """A box of the picture, centred at (x, y), in inches.
+
+    ``number`` is a column of the data for a covariate, else a unit of the compact network.
+    """
 
     kind: str
+    number: int
     text: str
     x: float
     y: float
@@ -90,7 +94,8 @@ def layered(network: SparseNetwork, edges: list[int]) -> Layout:
             places[node] = (x, y)
         left = right + gap
     nodes = [
-        Node(key[1], texts[index], *places[index], widths[index]) for index, key in enumerate(keys)
+        Node(key[1], key[2], texts[index], *places[index], widths[index])
+        for index, key in enumerate(keys)
     ]
     wires = _fanned(nodes, wires)
     return Layout(columns[-1].right + 0.15, height, nodes, wires, columns, column_of)
@@ -174,10 +179,8 @@ def _spread(count: int, height: float) -> list[float]:
 
 def _text(network: SparseNetwork, key: Key) -> str:
     _, kind, number = key
-    if kind == "covariate":
-        return shown(network.units.names[number])
-    name = network.unit_names()[number]
-    return shown(name) if kind == "output" else name
+    names = network.units.names if kind == "covariate" else network.unit_names()
+    return on_one_line(names[number])
 
 
 def _width(kind: str, text: str) -> float:

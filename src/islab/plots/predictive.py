@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from islab.plots.style import (
     INK,
@@ -16,6 +17,56 @@ from islab.plots.style import (
     heading,
     quiet,
 )
+
+Float = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How often predictions came true, in bins of predicted probability.
+
+    Attributes
+    ----------
+    predicted, came_true : (bins,)
+        Mean predicted probability, and the share of the bin's rows that came true.
+    lower, upper : (bins,)
+        Ends of Jeffreys' 95 % intervals of the share.
+    error : float
+        Expected calibration error: mean distance of the two over rows.
+    stated : (rows,)
+        Every predicted probability.
+    """
+
+    predicted: Float
+    came_true: Float
+    lower: Float
+    upper: Float
+    error: float
+    stated: Float
+
+
+def calibration(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> Calibration:
+    """Bins with equally many rows each; parameters are those of :func:`calibration_curve`."""
+    from scipy.stats import beta
+
+    if n_bins < 1:
+        raise ValueError(f"Got n_bins={n_bins}, expected at least 1; try 10.")
+    happened, stated = _binary(np.asarray(y), np.asarray(probability, dtype=float))
+    order = np.argsort(stated, kind="stable")
+    bins = np.array_split(order, min(n_bins, len(order)))
+    size = np.array([len(part) for part in bins])
+    hits = np.array([happened[part].sum() for part in bins])
+    predicted = np.array([stated[part].mean() for part in bins])
+    came_true = hits / size
+    ends = beta.ppf([[0.025], [0.975]], hits + 0.5, size - hits + 0.5)
+    return Calibration(
+        predicted=predicted,
+        came_true=came_true,
+        lower=np.where(hits > 0, ends[0], 0.0),
+        upper=np.where(hits < size, ends[1], 1.0),
+        error=float((size * np.abs(came_true - predicted)).sum() / size.sum()),
+        stated=stated,
+    )
 
 
 def calibration_curve(
@@ -38,30 +89,18 @@ def calibration_curve(
     Intervals are Jeffreys': quantiles of a Beta distribution given the counts of the bin. The
     expected calibration error is the mean distance from the diagonal over rows.
     """
-    from scipy.stats import beta
-
-    happened, stated = _binary(np.asarray(y), np.asarray(probability, dtype=float))
-    order = np.argsort(stated, kind="stable")
-    bins = [part for part in np.array_split(order, min(n_bins, len(order))) if len(part)]
-    size = np.array([len(part) for part in bins])
-    hits = np.array([happened[part].sum() for part in bins])
-    mean = np.array([stated[part].mean() for part in bins])
-    share = hits / size
-    low = np.where(hits > 0, beta.ppf(0.025, hits + 0.5, size - hits + 0.5), 0.0)
-    high = np.where(hits < size, beta.ppf(0.975, hits + 0.5, size - hits + 0.5), 1.0)
-    error = (size * np.abs(share - mean)).sum() / size.sum()
-
+    found = calibration(y, probability, n_bins)
     ax = fresh_axes(ax, 4.6, 4.4)
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-    ax.vlines(mean, low, high, color=POSITIVE, linewidth=1.4, alpha=0.6)
-    ax.plot(mean, share, "o-", color=POSITIVE, markersize=5, linewidth=1.2)
-    counts, edges = np.histogram(stated, bins=25, range=(0, 1))
+    ax.vlines(found.predicted, found.lower, found.upper, color=POSITIVE, linewidth=1.4, alpha=0.6)
+    ax.plot(found.predicted, found.came_true, "o-", color=POSITIVE, markersize=5, linewidth=1.2)
+    counts, edges = np.histogram(found.stated, bins=25, range=(0, 1))
     heights = 0.12 * counts / max(counts.max(), 1)
     ax.bar(edges[:-1], heights, width=0.04, align="edge", color=INK, alpha=0.15)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.set_xlabel("predicted probability")
     ax.set_ylabel("share that came true")
-    heading(ax, f"Calibration: expected error {error:.3f}")
+    heading(ax, f"Calibration: expected error {found.error:.3f}")
     quiet(ax)
     return ax
 
@@ -115,11 +154,24 @@ def predictive_intervals(
     return ax
 
 
-def _binary(y: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _binary(y: NDArray, probability: Float) -> tuple[Float, Float]:
     """Whether what was predicted came true, and the probability stated for it."""
-    if len(y) != len(probability) or not len(y):
+    if y.ndim != 1 or probability.ndim not in (1, 2) or len(y) != len(probability) or not len(y):
         raise ValueError(
-            f"Got {len(y)} values and {len(probability)} probabilities, expected as many, not 0."
+            f"Got y of shape {y.shape} and probability of shape {probability.shape}, expected "
+            "(rows,) and (rows,) or (rows, classes) with as many rows, not 0."
+        )
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise ValueError(
+            f"Got probabilities from {probability.min():.3g} to {probability.max():.3g}, expected "
+            "numbers from 0 to 1; try predict_proba."
+        )
+    n_classes = 2 if probability.ndim == 1 else probability.shape[1]
+    strange = y[~np.isin(y, np.arange(n_classes))] if y.dtype.kind in "biuf" else y
+    if len(strange):
+        raise ValueError(
+            f"Got {strange[0]!r} in y, expected positions of classes, 0 to {n_classes - 1}; try "
+            "np.searchsorted(model.classes_, y)."
         )
     if probability.ndim == 1:
         return y.astype(float), probability

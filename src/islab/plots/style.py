@@ -56,9 +56,14 @@ def axes_grid(axes: Any, rows: int, columns: int, width: float, height: float) -
     return given.reshape(rows, columns)
 
 
+def on_one_line(name: object, length: int = LONGEST_NAME) -> str:
+    """A name on one line, not too long."""
+    return shortened(printable(str(name)), length)
+
+
 def shown(name: object, length: int = LONGEST_NAME) -> str:
-    """A name for a picture: one line, not too long, its dollars no mathematics."""
-    return shortened(printable(str(name)), length).replace("$", r"\$")
+    """A name for matplotlib: one line, not too long, its dollars no mathematics."""
+    return on_one_line(name, length).replace("$", r"\$")
 
 
 def number(value: float) -> str:
