@@ -20,10 +20,10 @@ demo: setup
 	$(BIN)/islab demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-slow: setup
-	$(BIN)/python -m pytest -m slow -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n 2
 
 lint: setup
 	$(BIN)/ruff check .

@@ -31,7 +31,8 @@ def abalone_like(seed: int = 0) -> Problem:
     x = rng.standard_normal((3759, 9)) @ (np.eye(9) + 0.5 * rng.standard_normal((9, 9)))
     x = (x - x.mean(axis=0)) / x.std(axis=0)
     y = x[:, 0] + np.tanh(2 * x[:, 1]) - 0.5 * x[:, 2] ** 2 + rng.standard_normal(3759)
-    return Problem(x, ((y - y.mean()) / y.std())[:, None])
+    y = ((y - y.mean()) / y.std())[:, None]
+    return Problem(x.astype(np.float32), y.astype(np.float32))
 
 
 def main() -> None:
