@@ -69,7 +69,7 @@ class Number:
         if isinstance(column, Labels):
             column = _numbers_from_text(column, self.name)
         missing = np.isnan(column)
-        if missing.any() and not self.indicator:
+        if missing.any() and not (self.indicator or self.constant):
             warnings.warn(
                 f"Got missing values in {missing.sum()} rows of column {self.name!r}, which had "
                 f"none in training; they are replaced by the training mean, {self.fill:.6g}.",

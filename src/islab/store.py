@@ -69,9 +69,11 @@ def to_bytes(description: dict[str, Any], arrays: Arrays) -> bytes:
     """The content of a file."""
     from safetensors.numpy import save as serialise
 
-    text = json.dumps({"format": FORMAT, "version": VERSION, **description}, allow_nan=False)
+    start = {"format": FORMAT, "version": VERSION, "sha256": NO_HASH}
+    text = json.dumps({**start, **description}, allow_nan=False, separators=(",", ":"))
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    content = serialise(tensors, metadata={"description": text, "sha256": NO_HASH})
+    # One entry only: the order of several is not the same each time.
+    content = serialise(tensors, metadata={FORMAT: text})
     digest = hashlib.sha256(content).hexdigest()
     return content.replace(NO_HASH.encode(), digest.encode(), 1)
 
@@ -130,9 +132,9 @@ def _parse(path: Path, header: bytes, n_data: int) -> tuple[dict[str, Any], str]
     """Description and hash in a header whose arrays fit the rest of the file."""
     entries = _json(path, header)
     metadata = entries.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("description"), str):
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(FORMAT), str):
         _refuse(path, "it holds no model")
-    description = _json(path, metadata["description"])
+    description = _json(path, metadata[FORMAT])
     if description.get("format") != FORMAT:
         _refuse(path, "it holds no model")
     version = description.get("version")
@@ -144,7 +146,7 @@ def _parse(path: Path, header: bytes, n_data: int) -> tuple[dict[str, Any], str]
             f"its version is {version} and this islab reads versions up to {VERSION}; "
             "try `pip install --upgrade islab-bnn`",
         )
-    digest = metadata.get("sha256")
+    digest = description.get("sha256")
     if not isinstance(digest, str) or len(digest) != len(NO_HASH):
         _refuse(path, "it holds no hash")
     for entry in entries.values():

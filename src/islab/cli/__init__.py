@@ -79,7 +79,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         from islab import __version__
 
-        parser.exit(message=f"islab {__version__}\n")
+        print(f"islab {__version__}")
+        parser.exit()
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -168,9 +168,8 @@ class ISLaBClassifier(ClassifierMixin, ISLaBEstimator):
         counted = labels if weight is None else labels[weight > 0]
         classes = np.unique(counted)
         if len(classes) < 2:
-            raise ValueError(
-                f"Got y with a single class, {classes[0]!r}, expected at least two classes."
-            )
+            only = classes.tolist()[0]
+            raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
         # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         target = (np.eye(len(classes)) if len(classes) > 2 else np.array([[0.0], [1.0]]))[codes]
@@ -259,7 +258,7 @@ class ISLaBClassifier(ClassifierMixin, ISLaBEstimator):
         unknown = observed[~np.isin(observed, self.classes_)]
         if len(unknown):
             raise ValueError(
-                f"Got class {unknown[0]!r} in y, expected those of the training: "
+                f"Got class {unknown.tolist()[0]!r} in y, expected those of the training: "
                 f"{', '.join(map(str, self.classes_))}."
             )
         rows = np.arange(len(observed))

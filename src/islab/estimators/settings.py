@@ -33,7 +33,7 @@ def make_recipe(params: dict[str, Any], n_rows: int, n_classes: int) -> Recipe:
         0 unless the target is categorical.
     """
     options: dict[str, Any] = {"sparsity": params["sparsity"]}
-    if params["hidden_layer_sizes"] != "auto":
+    if not isinstance(params["hidden_layer_sizes"], str):
         options["hidden"] = hidden_widths(params["hidden_layer_sizes"])
     recipe = default_recipe(n_rows, n_classes, **options)
     if params["activation"] != "auto":

@@ -112,11 +112,4 @@ def _target_of(estimator: ISLaBEstimator) -> dict[str, Any]:
         return {"flat": estimator._flat}
     assert isinstance(estimator, ISLaBClassifier)
     classes = estimator.classes_
-    values = classes.tolist()
-    kind = CLASS_TYPES.get(classes.dtype.kind)
-    if kind is None or (kind == "object" and not all(isinstance(v, str) for v in values)):
-        raise ValueError(
-            f"Got classes of type {type(values[0]).__name__}, expected numbers, truth values or "
-            "text; try y.astype(str) before fitting."
-        )
-    return {"type": kind, "classes": values}
+    return {"type": CLASS_TYPES[classes.dtype.kind], "classes": classes.tolist()}

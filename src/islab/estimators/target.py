@@ -28,7 +28,20 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
             f"Got {labels[row]} in y (row {row}; NaN and inf are no classes), expected a class "
             "for each row; try to drop rows without one."
         )
-    return labels
+    return _of_one_type(labels) if labels.dtype.kind == "O" else labels
+
+
+def _of_one_type(labels: NDArray) -> NDArray:
+    """Labels of unknown type as text, truth values or numbers, whichever they are."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if all(isinstance(label, str) for label in labels):
+        return labels
+    if any(isinstance(label, str) for label in labels) or len(kinds) > 1:
+        raise ValueError(
+            f"Got classes of different types in y ({', '.join(kinds)}), expected one type; try "
+            "y.astype(str)."
+        )
+    return np.array(labels.tolist())
 
 
 def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:

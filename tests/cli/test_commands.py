@@ -1,0 +1,408 @@
+import io
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import islab
+from islab.cli import main
+from islab.cli.demo import calibration_error
+from islab.cli.fit import detected_task
+
+from .conftest import QUICK
+
+COVARIATES = ["size", "colour", "noise"]
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of a command."""
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+# -- fit --------------------------------------------------------------------------------------
+
+
+def test_fit_saves_what_the_estimator_learns(folder, table):
+    model = islab.load(folder / "state.islab")
+    assert model.feature_names_in_.tolist() == COVARIATES
+    assert model.score(table[COVARIATES], table["state"]) > 0.85
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.csv.gz"])
+def test_all_formats_give_the_same_model(folder, tmp_path, capsys, name):
+    arguments = ["--target", "state", "--drop", "price", "--drop", "visits", *QUICK]
+    code, _, _ = run(capsys, "fit", folder / name, *arguments, "-o", tmp_path / "m")
+    assert code == 0
+    assert (tmp_path / "m").read_bytes() == (folder / "state.islab").read_bytes()
+
+
+def test_parquet_is_read(folder, table, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    table.to_parquet(tmp_path / "data.parquet")
+    code, out, _ = run(capsys, "predict", folder / "state.islab", tmp_path / "data.parquet")
+    assert code == 0
+    assert len(out.splitlines()) == len(table) + 1
+
+
+def test_parquet_without_its_reader_says_what_to_install(folder, tmp_path, capsys, monkeypatch):
+    (tmp_path / "data.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    code, _, err = run(capsys, "predict", folder / "state.islab", tmp_path / "data.parquet")
+    assert code == 2
+    assert "pip install pyarrow" in err
+
+
+def test_the_task_is_said(folder, tmp_path, capsys):
+    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "m"]
+    _, out, err = run(capsys, "fit", folder / "data.csv", *arguments)
+    assert "classification of 'state'" in err
+    assert "ISLaBClassifier" in out
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b", "a"], "classification"),
+        ([True, False, True], "classification"),
+        ([1, 2, 1], "classification"),
+        ([1.0, 2.0, 1.0], "classification"),
+        ([1.5, 2.0, 1.0], "regression"),
+        (list(range(20)), "regression"),
+        (pd.Categorical([1.5, 2.5, 1.5]), "classification"),
+    ],
+)
+def test_tasks_are_detected_from_the_target(values, task):
+    assert detected_task(pd.Series(values)) == task
+
+
+def test_counts_are_learned_on_request(folder, tmp_path, capsys):
+    arguments = ["--target", "visits", "--task", "counts", *QUICK, "-o", tmp_path / "m"]
+    assert run(capsys, "fit", folder / "data.csv", *arguments)[0] == 0
+    assert islab.load(tmp_path / "m").likelihood == "poisson"
+
+
+def test_fit_speaks_json(folder, tmp_path, capsys):
+    arguments = ["--target", "price", *QUICK, "-o", tmp_path / "m", "--json"]
+    _, out, _ = run(capsys, "fit", folder / "data.csv", *arguments)
+    said = json.loads(out)
+    assert (said["task"], said["rows"]) == ("regression", 90)
+    assert {line["variable"] for line in said["summary"]["covariates"]} <= {
+        *COVARIATES,
+        "state",
+        "visits",
+    }
+
+
+def test_parameters_can_be_set(folder, tmp_path, capsys):
+    arguments = ["--target", "state", *QUICK, "--sparsity", 0.25, "--sparse", "--seed", 3]
+    code, _, _ = run(capsys, "fit", folder / "data.csv", *arguments, "-o", tmp_path / "m")
+    model = islab.load(tmp_path / "m")
+    assert code == 0
+    assert (model.sparsity, model.random_state, model.hidden_layer_sizes) == (0.25, 3, (3,))
+    assert model.posterior_ is None
+
+
+def test_rows_without_a_target_are_left_out_and_counted(table, tmp_path, capsys):
+    holes = table.copy()
+    holes.loc[:9, "state"] = None
+    holes.to_csv(tmp_path / "data.csv", index=False)
+    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "m", "--json"]
+    _, out, err = run(capsys, "fit", tmp_path / "data.csv", *arguments)
+    assert "10 rows without a target are left out" in err
+    assert json.loads(out)["rows"] == 80
+
+
+# -- predict ----------------------------------------------------------------------------------
+
+
+def test_predictions_of_numbers_are_the_estimator_s(folder, table, tmp_path, capsys):
+    arguments = [folder / "price.islab", folder / "data.csv", "-o", tmp_path / "p.csv"]
+    assert run(capsys, "predict", *arguments, "--interval", 0.9)[0] == 0
+    written = pd.read_csv(tmp_path / "p.csv")
+    model = islab.load(folder / "price.islab")
+    mean, sd = model.predict(table[COVARIATES], return_std=True)
+    interval = model.predict_interval(table[COVARIATES], 0.9)
+    np.testing.assert_allclose(written, np.column_stack([mean, sd, interval]), rtol=1e-12)
+    assert list(written) == ["prediction", "sd", "lower", "upper"]
+
+
+def test_predictions_of_classes_come_with_probabilities(folder, table, capsys):
+    arguments = [folder / "state.islab", folder / "data.csv"]
+    _, out, _ = run(capsys, "predict", *arguments, "--average", "full")
+    written = pd.read_csv(io.StringIO(out))
+    model = islab.load(folder / "state.islab")
+    expected = model.predict_proba(table[COVARIATES], model="full")
+    probabilities = written[["probability_ill", "probability_well"]]
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-12)
+
+
+def test_predictions_are_json_lines_on_request(folder, table, capsys):
+    arguments = [folder / "state.islab", folder / "data.csv", "--json"]
+    lines = run(capsys, "predict", *arguments)[1].splitlines()
+    assert len(lines) == len(table)
+    assert json.loads(lines[0])["prediction"] in ("ill", "well")
+
+
+def test_columns_are_found_by_name(folder, table, tmp_path, capsys):
+    table[["noise", "state", "colour", "size"]].to_csv(tmp_path / "new.csv", index=False)
+    model = folder / "price.islab"
+    moved = run(capsys, "predict", model, tmp_path / "new.csv")[1]
+    assert moved == run(capsys, "predict", model, folder / "data.csv")[1]
+
+
+def test_long_files_are_predicted_in_pieces(folder, capsys, monkeypatch):
+    arguments = ["predict", folder / "price.islab", folder / "data.csv"]
+    whole = run(capsys, *arguments)[1]
+    monkeypatch.setattr("islab.cli.tables.ROWS_AT_ONCE", 7)
+    pieces = run(capsys, *arguments)[1]
+    np.testing.assert_allclose(
+        pd.read_csv(io.StringIO(pieces)), pd.read_csv(io.StringIO(whole)), rtol=1e-9
+    )
+
+
+def test_large_files_are_read_in_small_types(folder, table, monkeypatch):
+    from islab.cli.tables import read_table
+
+    monkeypatch.setattr("islab.cli.tables.LARGE_FILE", 0)
+    monkeypatch.setattr("islab.cli.tables.ROWS_AT_ONCE", 7)
+    small = read_table(folder / "data.csv")
+    assert small["size"].dtype == np.float32
+    assert isinstance(small["colour"].dtype, pd.CategoricalDtype)
+    np.testing.assert_allclose(small["size"], table["size"], rtol=1e-6)
+    assert small["colour"].tolist() == table["colour"].tolist()
+
+
+def test_large_numbers_with_small_differences_stay_in_double_precision(tmp_path, monkeypatch):
+    from islab.cli.tables import read_table
+
+    seconds = 1.6e9 + np.arange(50.0)
+    pd.DataFrame({"time": seconds}).to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.setattr("islab.cli.tables.LARGE_FILE", 0)
+    np.testing.assert_array_equal(read_table(tmp_path / "data.csv")["time"], seconds)
+
+
+# -- explain, summary, demo -------------------------------------------------------------------
+
+
+def test_explain_shows_contributions_of_the_row(folder, capsys):
+    code, out, _ = run(capsys, "explain", folder / "price.islab", folder / "data.csv", "--row", 3)
+    assert code == 0
+    assert out.startswith("row 3")
+    assert "contributions to price" in out
+    assert "size" in out
+
+
+def test_explanations_in_json_add_up(folder, table, capsys):
+    arguments = [folder / "price.islab", folder / "data.csv", "--row", 5, "--row", 2, "--json"]
+    said = json.loads(run(capsys, "explain", *arguments)[1])
+    assert [line["row"] for line in said["predictions"]] == [5, 2]
+    parts = [line["contribution"] for line in said["covariates"] if line["row"] == 5]
+    prediction = said["predictions"][0]
+    assert prediction["intercept"] + sum(parts) == pytest.approx(prediction["link"])
+    model = islab.load(folder / "price.islab")
+    covariates = model.columns_.encode(table.loc[[5], COVARIATES])
+    assert prediction["link"] == pytest.approx(model.network_.predictor(covariates).item())
+
+
+def test_explain_without_a_table_shows_the_network(folder, capsys):
+    out = run(capsys, "explain", folder / "state.islab")[1]
+    assert "used_weights" in out
+    assert "size" in out
+
+
+def test_summary_is_the_estimator_s(folder, capsys):
+    out = run(capsys, "summary", folder / "state.islab")[1]
+    assert out.strip() == str(islab.load(folder / "state.islab").summary()).strip()
+
+
+def test_summary_speaks_json(folder, capsys):
+    said = json.loads(run(capsys, "summary", folder / "state.islab", "--json")[1])
+    assert said["title"] == "ISLaBClassifier"
+
+
+def test_demo_scores_held_out_rows(capsys, monkeypatch):
+    quick = partial(islab.ISLaBClassifier, max_epochs=40, n_restarts=1)
+    monkeypatch.setattr("islab.estimators.ISLaBClassifier", quick)
+    said = json.loads(run(capsys, "demo", "--json")[1])
+    assert (said["rows_train"], said["rows_test"]) == (512, 57)
+    assert said["accuracy"] > 0.8
+    text = run(capsys, "demo")[1]
+    for word in ("accuracy", "calibration error", "used weights", "selected covariates", "seconds"):
+        assert word in text
+
+
+def test_calibration_error_is_the_mean_gap():
+    confidence = np.array([0.95, 0.95, 0.65, 0.65])
+    correct = np.array([True, True, True, False])
+    assert calibration_error(correct, confidence) == pytest.approx((0.05 + 0.15) / 2)
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+def one_line(capsys, *arguments):
+    """The single line on stderr of a command that fails with exit code 2."""
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    lines = [line for line in err.splitlines() if "of '" not in line or "error" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("islab: error: Got ")
+    return lines[0]
+
+
+FIT = ["--target", "state", "-o", "never.islab"]
+
+
+def test_a_path_that_leads_nowhere(capsys, tmp_path):
+    assert "there is none" in one_line(capsys, "fit", tmp_path / "nothing.csv", *FIT)
+
+
+def test_a_folder_instead_of_a_file(capsys, tmp_path):
+    assert "expected a file" in one_line(capsys, "fit", tmp_path, *FIT)
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "a,b\n", 'a,b\n"1,2\n3,4\n', "a,b\n1,2\n3,4,5\n"])
+def test_files_that_are_no_tables(capsys, tmp_path, content):
+    (tmp_path / "data.csv").write_text(content)
+    one_line(capsys, "fit", tmp_path / "data.csv", "--target", "a", "-o", tmp_path / "m")
+
+
+def test_bytes_that_are_no_text(capsys, tmp_path):
+    (tmp_path / "data.csv").write_bytes(b"a,b\n\xff\xfe,2\n")
+    line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "a", "-o", tmp_path / "m")
+    assert "cannot be read as a table" in line
+
+
+def test_an_unknown_kind_of_file(capsys, tmp_path):
+    (tmp_path / "data.xlsx").write_text("a,b\n1,2\n")
+    assert ".parquet" in one_line(capsys, "fit", tmp_path / "data.xlsx", *FIT)
+
+
+def test_a_target_that_is_no_column_with_the_nearest_name(capsys, folder):
+    arguments = ["--target", "stat", "-o", "never.islab"]
+    line = one_line(capsys, "fit", folder / "data.csv", *arguments)
+    assert "did you mean 'state'?" in line
+
+
+def test_nothing_but_a_target(capsys, tmp_path):
+    (tmp_path / "data.csv").write_text("a\n1\n2\n")
+    line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "a", "-o", tmp_path / "m")
+    assert "no column besides the target" in line
+
+
+@pytest.mark.parametrize("setting", ["depth=3", "max_epochs", "max_epochs=many", "sparsity=7"])
+def test_settings_that_are_none(capsys, folder, setting, tmp_path):
+    arguments = ["--target", "state", "-o", tmp_path / "m", "--set", setting]
+    one_line(capsys, "fit", folder / "data.csv", *arguments)
+
+
+def test_a_model_that_cannot_be_written(capsys, folder, tmp_path):
+    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "nowhere" / "m"]
+    assert "whose folder does not exist" in one_line(capsys, "fit", folder / "data.csv", *arguments)
+
+
+def test_a_model_file_that_is_none(capsys, folder):
+    line = one_line(capsys, "predict", folder / "data.csv", folder / "data.csv")
+    assert "cannot be loaded" in line
+
+
+def test_a_table_without_a_column_of_the_model(capsys, folder, table, tmp_path):
+    table.drop(columns="colour").to_csv(tmp_path / "new.csv", index=False)
+    line = one_line(capsys, "predict", folder / "state.islab", tmp_path / "new.csv")
+    assert "without column 'colour', which the model reads" in line
+
+
+def test_a_failed_prediction_leaves_no_file(capsys, folder, table, tmp_path):
+    table.assign(size="much").to_csv(tmp_path / "new.csv", index=False)
+    output = tmp_path / "out.csv"
+    line = one_line(capsys, "predict", folder / "state.islab", tmp_path / "new.csv", "-o", output)
+    assert "Got 'much' in column 'size'" in line
+    assert [entry.name for entry in tmp_path.iterdir()] == ["new.csv"]
+
+
+@pytest.mark.parametrize("row", [-1, 90])
+def test_a_row_that_is_not_there(capsys, folder, row):
+    arguments = [folder / "state.islab", folder / "data.csv", f"--row={row}"]
+    assert "from 0 to 89" in one_line(capsys, "explain", *arguments)
+
+
+def test_an_interval_that_is_none(capsys, folder):
+    arguments = [folder / "state.islab", folder / "data.csv", "--interval", 90]
+    assert "Got level=90" in one_line(capsys, "predict", *arguments)
+
+
+def test_warnings_are_one_line_each(capsys, folder, table, tmp_path):
+    table.assign(colour="violet").to_csv(tmp_path / "new.csv", index=False)
+    code, _, err = run(capsys, "predict", folder / "state.islab", tmp_path / "new.csv")
+    assert code == 0
+    assert err.startswith("islab: warning: Got 'violet'")
+    assert len(err.splitlines()) == 1
+
+
+# -- the program ------------------------------------------------------------------------------
+
+
+def python(*arguments, **options):
+    command = [sys.executable, "-m", "islab", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from islab.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'pandas', 'sklearn', 'torch', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_help_comes_at_once():
+    fastest = np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        done = python("--help")
+        fastest = min(fastest, time.perf_counter() - start)
+    assert "examples:" in done.stdout
+    assert fastest < 0.5
+
+
+def test_each_command_has_help_with_examples():
+    for command in ("fit", "predict", "explain", "summary", "demo"):
+        assert f"islab {command}" in python(command, "--help").stdout.split("examples:")[1]
+
+
+def test_the_version_is_the_package_s():
+    assert python("--version").stdout == f"islab {islab.__version__}\n"
+
+
+def test_a_reader_that_has_enough_is_no_error(folder, table, tmp_path):
+    pd.concat([table] * 60).to_csv(tmp_path / "long.csv", index=False)
+    command = (
+        f"{sys.executable} -m islab predict {folder / 'state.islab'} long.csv --json | head -1"
+    )
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
+def test_no_progress_bar_in_a_pipe(folder, tmp_path):
+    done = python(
+        "fit", folder / "data.csv", "--target", "state", *QUICK, "-o", tmp_path / "m", "--json"
+    )
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert json.loads(done.stdout)["task"] == "classification"

@@ -1,0 +1,166 @@
+"""Summaries, explanations and pictures of fitted models, and what training leaves."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from islab import ISLaBClassifier
+from islab.engines import EngineChoice
+
+from .conftest import QUICK
+
+
+def test_the_summary_has_a_line_for_each_used_covariate(classifier):
+    frame = classifier.summary().to_frame()
+    names = {classifier.network_.units.names[column] for column in classifier.network_.covariates}
+    assert set(frame["covariate"]) == names
+    assert frame["weights"].sum() == classifier.network_.from_covariate().sum()
+
+
+def test_the_summary_says_how_surely_a_covariate_is_used(classifier):
+    frame = classifier.summary().to_frame()
+    assert frame["inclusion"].between(0.5, 1).all()
+    assert frame["used_probability"].between(0, 1).all()
+
+
+def test_the_summary_prints_its_covariates(regressor):
+    text = str(regressor.summary())
+    assert text.startswith("ISLaBRegressor")
+    assert "noise sd" in text
+    assert "size" in text
+
+
+def test_a_summary_without_covariates_says_so(table, labels):
+    shuffled = labels.sample(frac=1, random_state=0).to_numpy()
+    model = ISLaBClassifier(**{**QUICK, "max_epochs": 600}, sparsity=1.0)
+    model.fit(table[["noise"]], shuffled)
+    assert "No covariate is used" in str(model.summary())
+
+
+def test_html_shows_the_summary_once_fitted(classifier):
+    assert "used weights" not in ISLaBClassifier()._repr_html_()
+    assert "used weights" in classifier._repr_html_()
+    assert "used weights" in classifier._repr_mimebundle_()["text/html"]
+
+
+def test_used_weights_are_those_of_the_network(classifier):
+    assert classifier.n_used_weights_ == classifier.network_.n_used_weights > 0
+
+
+def test_the_history_ends_with_the_last_step(classifier):
+    frame = classifier.history_.to_frame()
+    assert frame["step"].is_monotonic_increasing
+    assert np.isfinite(classifier.elbo_)
+
+
+def test_local_contributions_add_up_to_the_predictor(regressor, table):
+    explained = regressor.explain_local(table[:5])
+    total = explained.intercept + explained.contribution.sum(axis=1)
+    covariates = regressor.columns_.encode(table[:5])
+    np.testing.assert_allclose(total, regressor.network_.predictor(covariates))
+
+
+def test_local_explanations_are_the_same_each_time(regressor, table):
+    first, second = (regressor.explain_local(table[:2]).draws_link for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_one_hot_columns_are_explained_as_one_variable(classifier, table):
+    frame = classifier.explain_local(table[:3]).to_frame("variables")
+    assert (frame["variable"] == "colour").sum() == 3
+
+
+def test_global_explanations_average_contributions_over_rows(classifier, table):
+    frame = classifier.explain_global(table).to_frame("variables").set_index("variable")
+    assert frame.loc["size", "contribution"] > 0
+
+
+def test_outputs_are_explained_by_class(three_classes, table):
+    explained = three_classes.explain_local(table[:2], output="b")
+    assert explained.outputs == ("b",)
+
+
+def interrupt_after(n_runs, monkeypatch):
+    """Presses Ctrl-C in the middle of training."""
+    create = EngineChoice.create
+
+    def create_impatient(self, *args):
+        engine = create(self, *args)
+        inner, left = engine.run, [n_runs]
+
+        def run(*args, **options):
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+            return inner(*args, **options)
+
+        return _Impatient(engine, run)
+
+    monkeypatch.setattr(EngineChoice, "create", create_impatient)
+
+
+class _Impatient:
+    def __init__(self, engine, run):
+        self._engine, self.run = engine, run
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+
+def test_interrupted_training_keeps_the_best_model_so_far(table, labels, monkeypatch):
+    interrupt_after(2, monkeypatch)
+    model = ISLaBClassifier(**{**QUICK, "max_epochs": 500})
+    with pytest.warns(UserWarning, match="interrupted; the best model so far is kept"):
+        model.fit(table, labels)
+    assert model.score(table, labels) > 0.5
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import islab
+from islab import ISLaBClassifier
+try:
+    import islab.engines.native
+except ImportError:
+    sys.exit(77)
+x = np.random.default_rng(0).normal(size=(60, 3))
+model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(x, x[:, 0] > 0)
+model.predict_proba(x)
+model.explain_local(x[:1])
+model.explain_global(x)
+model.summary()
+model.save(sys.argv[1], sparse=True)
+islab.load(sys.argv[1]).predict(x)
+assert "torch" not in sys.modules
+assert "matplotlib" not in sys.modules
+"""
+
+
+def test_torch_is_not_imported_by_fitting_predicting_explaining_or_loading(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, str(tmp_path / "model.islab")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip("the native engine is not compiled")
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, islab; assert 'numpy' not in sys.modules and 'sklearn' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_package_names_what_it_offers():
+    import islab
+
+    assert set(islab.__all__) <= set(dir(islab))
+    for name in islab.__all__:
+        assert getattr(islab, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = islab.nothing

@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+
+from islab import ISLaBRegressor
+
+from .conftest import QUICK
+
+MODELS = ["full", "median"]
+
+
+def test_predictions_are_in_the_units_of_the_target(regressor, table, numbers):
+    error = np.sqrt(np.mean((regressor.predict(table) - numbers) ** 2))
+    assert error < 30  # the noise is 15, the target's deviation 90
+
+
+def test_the_deviation_holds_noise_and_doubt(regressor, table):
+    _, sd = regressor.predict(table, return_std=True)
+    uncertainty = regressor.decompose_uncertainty(table)
+    np.testing.assert_allclose(sd**2, uncertainty.total[:, 0])
+    assert (uncertainty.aleatoric > 0).all()
+    assert (uncertainty.epistemic > 0).all()
+
+
+def test_changing_the_unit_changes_the_predictions_alike(regressor, table, numbers):
+    scaled = ISLaBRegressor(**QUICK).fit(table, 1000 * numbers + 7)
+    np.testing.assert_allclose(
+        scaled.predict(table), 1000 * regressor.predict(table) + 7, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_intervals_cover_about_their_level(regressor, table, numbers, model):
+    lower, upper = regressor.predict_interval(table, level=0.9, model=model).T
+    assert 0.8 < np.mean((lower < numbers) & (numbers < upper)) <= 1
+
+
+def test_wider_levels_give_wider_intervals(regressor, table):
+    narrow, wide = (regressor.predict_interval(table, level) for level in (0.5, 0.99))
+    assert (wide[:, 0] < narrow[:, 0]).all()
+    assert (wide[:, 1] > narrow[:, 1]).all()
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 90])
+def test_levels_outside_0_and_1_are_refused(regressor, table, level):
+    with pytest.raises(ValueError, match=f"Got level={level}"):
+        regressor.predict_interval(table, level)
+
+
+def test_quantiles_are_in_order(regressor, table):
+    quantiles = regressor.predict_quantiles(table, [0.1, 0.5, 0.9])
+    assert quantiles.shape == (len(table), 3)
+    assert (np.diff(quantiles, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_draws_average_to_the_prediction(two_outputs, table, model):
+    draws = two_outputs.sample_posterior(table, 200, model=model)
+    assert draws.shape == (200, len(table), 2)
+    np.testing.assert_allclose(draws.mean(axis=0), two_outputs.predict(table, model=model))
+
+
+def test_no_draws_are_refused(regressor, table):
+    with pytest.raises(ValueError, match="Got n_draws=0"):
+        regressor.sample_posterior(table, 0)
+
+
+def test_several_targets_are_learned_together(two_outputs, table, numbers):
+    predicted = two_outputs.predict(table)
+    assert predicted.shape == (len(table), 2)
+    assert two_outputs.network_.units.outputs == ("price", "half")
+    np.testing.assert_allclose(np.corrcoef(predicted.T)[0, 1], -1, atol=0.05)
+
+
+def test_several_targets_have_intervals_each(two_outputs, table):
+    assert two_outputs.predict_interval(table).shape == (len(table), 2, 2)
+
+
+def test_a_target_column_stays_a_column(table, numbers):
+    model = ISLaBRegressor(**QUICK).fit(table, numbers.to_numpy()[:, None])
+    assert model.predict(table).shape == (len(table), 1)
+
+
+def test_counts_have_whole_and_positive_intervals(poisson, table):
+    interval = poisson.predict_interval(table)
+    np.testing.assert_array_equal(interval, np.round(interval))
+    assert (interval >= 0).all()
+
+
+def test_expected_counts_follow_the_counts(poisson, table, counts):
+    assert np.corrcoef(poisson.predict(table), counts)[0, 1] > 0.6
+
+
+def test_the_variance_of_a_count_is_at_least_its_mean(poisson, table):
+    mean, sd = poisson.predict(table, return_std=True)
+    assert (sd**2 >= mean * (1 - 1e-9)).all()
+
+
+def test_negative_counts_are_refused(table, counts):
+    with pytest.raises(ValueError, match=r"Got -1.0 in y.*counts, 0 or more"):
+        ISLaBRegressor(likelihood="poisson", **QUICK).fit(table, np.r_[-1, counts[1:]])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_targets_that_are_no_numbers_are_refused_with_their_row(table, numbers, value):
+    spoilt = numbers.copy()
+    spoilt.iloc[9] = value
+    with pytest.raises(ValueError, match=rf"Got {value} in y \(row 9"):
+        ISLaBRegressor(**QUICK).fit(table, spoilt)
+
+
+def test_as_many_targets_as_rows_are_needed(table, numbers):
+    with pytest.raises(ValueError, match="Got 120 rows of X and 119 of y"):
+        ISLaBRegressor(**QUICK).fit(table, numbers[:-1])
+
+
+def test_a_constant_target_is_predicted_as_it_is(table):
+    model = ISLaBRegressor(**QUICK).fit(table, np.full(len(table), 5.0))
+    np.testing.assert_allclose(model.predict(table), 5, atol=0.5)
+
+
+def test_residuals_are_observed_minus_predicted(regressor, table, numbers):
+    frame = regressor.residuals(table, numbers)
+    np.testing.assert_allclose(frame["residual"], numbers - regressor.predict(table))
+    assert frame["standardised"].std() < 2
+
+
+def test_residuals_of_several_targets_name_them(two_outputs, table, numbers):
+    frame = two_outputs.residuals(table, np.column_stack([numbers, -numbers / 2]))
+    assert frame["output"].tolist()[:3] == ["price", "half", "price"]
+
+
+def test_a_row_that_counts_twice_counts_like_two(table, numbers):
+    weighted = ISLaBRegressor(**QUICK).fit(table, numbers, np.full(len(table), 2.0))
+    assert weighted.elbo_ < ISLaBRegressor(**QUICK).fit(table, numbers).elbo_
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan])
+def test_weights_that_are_no_weights_are_refused(table, numbers, weight):
+    with pytest.raises(ValueError, match=r"[Nn]egative|NaN"):
+        ISLaBRegressor(**QUICK).fit(table, numbers, np.r_[weight, np.ones(len(table) - 1)])
+
+
+def test_weights_that_leave_one_row_are_refused(table, numbers):
+    with pytest.raises(ValueError, match="1 rows with a positive sample_weight"):
+        ISLaBRegressor(**QUICK).fit(table, numbers, np.r_[1, np.zeros(len(table) - 1)])
