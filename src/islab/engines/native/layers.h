@@ -2,8 +2,6 @@
 
 #pragma once
 
-#include <new>
-
 #include "normal.h"
 #include "outputs.h"
 #include "products.h"
@@ -14,24 +12,12 @@ namespace {
 using islab::Activation;
 using islab::Data;
 using islab::Layer;
+using islab::Memory;
 
-constexpr std::size_t cache_line = 64;
-
-// Numbers that live as long as a call.
 template <class T>
-class Buffer {
-   public:
-    explicit Buffer(Index count)
-        : at_(static_cast<T*>(
-              ::operator new(std::size_t(count) * sizeof(T), std::align_val_t(cache_line)))) {}
-    ~Buffer() { ::operator delete(at_, std::align_val_t(cache_line)); }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
-    operator T*() { return at_; }
-
-   private:
-    T* at_;
-};
+T* take(Memory& memory, Index count) {
+    return static_cast<T*>(memory.take(std::size_t(count) * sizeof(T)));
+}
 
 template <class T>
 inline Index padded_rows(Index rows) {
@@ -41,37 +27,37 @@ inline Index padded_rows(Index rows) {
 // Distance between two units of a batch: an odd number of cache lines (see kernel.h).
 template <class T>
 inline Index unit_stride(Index rows) {
-    const Index line = Index(cache_line / sizeof(T));
+    const Index line = Index(islab::cache_line / sizeof(T));
     return ((rows + line - 1) / line | 1) * line;
 }
 
 // Room for one batch; units and covariates are the rows of these matrices.
 template <class T>
 struct Room {
-    Room(const Network& net, Index largest)
+    Room(const Network& net, Index largest, Memory& memory)
         : stride(unit_stride<T>(largest)),
-          x(net.n_covariates * stride),
-          x2(net.n_covariates * stride),
-          y(net.n_outputs * stride),
-          eta(net.n_outputs * stride),
-          weight(stride),
-          mean(net.n_units * stride),
-          variance(net.n_units * stride),
-          eps(net.n_units * stride),
-          hidden((net.n_units - net.n_outputs) * stride),
-          hidden2((net.n_units - net.n_outputs) * stride),
-          zeros(net.n_covariates + net.n_units) {
+          x(take<T>(memory, net.n_covariates * stride)),
+          x2(take<T>(memory, net.n_covariates * stride)),
+          y(take<T>(memory, net.n_outputs * stride)),
+          eta(take<T>(memory, net.n_outputs * stride)),
+          weight(take<T>(memory, stride)),
+          mean(take<T>(memory, net.n_units * stride)),
+          variance(take<T>(memory, net.n_units * stride)),
+          eps(take<T>(memory, net.n_units * stride)),
+          hidden(take<T>(memory, (net.n_units - net.n_outputs) * stride)),
+          hidden2(take<T>(memory, (net.n_units - net.n_outputs) * stride)),
+          zeros(take<T>(memory, net.n_covariates + net.n_units)) {
         for (Index i = 0; i < net.n_covariates + net.n_units; ++i) zeros[i] = 0;
     }
     const Index stride;
-    Index rows = 0;  // of the present batch, padded
-    Buffer<T> x, x2, y;
-    Buffer<T> eta;             // the linear predictor
-    Buffer<T> weight;          // (rows,) sample weights
-    Buffer<T> mean, variance;  // of the pre-activations; then their gradients G and Gv
-    Buffer<T> eps;             // then eps / (2 sd)
-    Buffer<T> hidden, hidden2; // activations and their squares
-    Buffer<T> zeros;           // stands in for the padded rows
+    Index rows = 0;       // of the present batch, padded
+    T *x, *x2, *y;        // covariates, their squares, targets
+    T* eta;               // the linear predictor
+    T* weight;            // (rows,) sample weights
+    T *mean, *variance;   // of the pre-activations; then their gradients G and Gv
+    T* eps;               // then eps / (2 sd)
+    T *hidden, *hidden2;  // activations and their squares
+    T* zeros;             // stands in for the padded rows
 };
 
 // -- gathering --------------------------------------------------------------------------------

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -113,6 +115,36 @@ Gemm<T> scipy_gemm() {
     const py::capsule capsule = functions[name];
     return reinterpret_cast<Gemm<T>>(PyCapsule_GetPointer(capsule.ptr(), capsule.name()));
 }
+
+// -- memory -----------------------------------------------------------------------------------
+
+// The n-th request of a call gets the n-th block, which grows when it is too small.
+class Blocks final : public Memory {
+   public:
+    void start_call() { next_ = 0; }
+
+    void* take(std::size_t bytes) override {
+        if (next_ == blocks_.size()) blocks_.emplace_back();
+        OneBlock& block = blocks_[next_++];
+        if (block.bytes < bytes || !block.at) {
+            block.at.reset();
+            block.at.reset(::operator new(bytes, std::align_val_t(cache_line)));
+            block.bytes = bytes;
+        }
+        return block.at.get();
+    }
+
+   private:
+    struct Delete {
+        void operator()(void* at) const { ::operator delete(at, std::align_val_t(cache_line)); }
+    };
+    struct OneBlock {
+        std::unique_ptr<void, Delete> at;
+        std::size_t bytes = 0;
+    };
+    std::vector<OneBlock> blocks_;
+    std::size_t next_ = 0;
+};
 
 // -- the learner ------------------------------------------------------------------------------
 
@@ -223,8 +255,9 @@ class Learner {
                           nullptr};
         steps.largest = check_rows(steps, rows.size());
         if (given) steps.noise = checked<T>(*given, "noise", {rows.size(), net_.n_units});
+        memory_.start_call();
         py::gil_scoped_release released;
-        return kernel_.run(net_, slab_, rules_, data_, state, steps, gemm_);
+        return kernel_.run(net_, slab_, rules_, data_, state, steps, gemm_, memory_);
     }
 
     double expected_nll(py::array theta, py::array noise, py::array generator, Index passes) {
@@ -233,8 +266,10 @@ class Learner {
         const T* variances = checked<T>(noise, "noise", {net_.n_outputs});
         auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
         if (passes < 1) reject("passes=" + std::to_string(passes), "at least 1");
+        memory_.start_call();
         py::gil_scoped_release released;
-        return kernel_.expected_nll(net_, rules_, data_, flat, variances, state, passes, gemm_) /
+        return kernel_.expected_nll(net_, rules_, data_, flat, variances, state, passes, gemm_,
+                                    memory_) /
                double(passes);
     }
 
@@ -330,6 +365,7 @@ class Learner {
     }
 
     std::mutex mutex_;
+    Blocks memory_;
     const Kernel<T>& kernel_;
     Gemm<T> gemm_;
     Rules rules_;

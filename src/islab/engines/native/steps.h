@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <initializer_list>
+
 #include "layers.h"
 
 namespace {
@@ -12,20 +14,18 @@ using islab::Steps;
 
 constexpr Index rows_at_once = 1024;  // of passes over all rows
 
-// Memory behind `Weights`.
 template <class T>
-struct WeightRoom {
-    explicit WeightRoom(const Network& net)
-        : weights(8 * net.n_weights), units(5 * net.n_units) {}
-
-    Weights<T> parts(const Network& net) {
-        const Index n = net.n_weights, u = net.n_units;
-        T *w = weights, *b = units;
-        return {w,         w + n,     w + 2 * n, w + 3 * n, w + 4 * n, w + 5 * n, w + 6 * n,
-                w + 7 * n, b,         b + u,     b + 2 * u, b + 3 * u, b + 4 * u};
-    }
-    Buffer<T> weights, units;
-};
+Weights<T> weight_room(const Network& net, Memory& memory) {
+    const Index n = net.n_weights, u = net.n_units;
+    Weights<T> w;
+    for (T** part : {&w.alpha, &w.not_alpha, &w.sigma, &w.slope, &w.mean, &w.variance, &w.by_mean,
+                     &w.by_variance})
+        *part = take<T>(memory, n);
+    for (T** part : {&w.bias_sigma, &w.bias_slope, &w.bias_variance, &w.by_bias,
+                     &w.by_bias_variance})
+        *part = take<T>(memory, u);
+    return w;
+}
 
 template <class T>
 Outputs<T> outputs_of(const Network& net, const T* noise, Room<T>& room, T* gradient) {
@@ -71,10 +71,9 @@ void learn(const Network& net, const Learning<T>& learning) {
 
 template <Activation activation, class T>
 double take_steps(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
-                  State<T>& state, const Steps<T>& steps, Gemm<T> gemm) {
-    Room<T> room(net, steps.largest);
-    WeightRoom<T> weight_room(net);
-    Weights<T> w = weight_room.parts(net);
+                  State<T>& state, const Steps<T>& steps, Gemm<T> gemm, Memory& memory) {
+    Room<T> room(net, steps.largest, memory);
+    Weights<T> w = weight_room<T>(net, memory);
     const Parts<T> theta(state.theta, net);
     weight_moments(0, net.n_weights, theta, w);
     bias_moments(net.n_units, theta, w);
@@ -107,19 +106,19 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
 
 template <class T>
 double run(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
-           State<T>& state, const Steps<T>& steps, Gemm<T> gemm) {
+           State<T>& state, const Steps<T>& steps, Gemm<T> gemm, Memory& memory) {
     return with_activation(net.activation, [&](auto activation) {
-        return take_steps<activation.value, T>(net, slab, rules, data, state, steps, gemm);
+        return take_steps<activation.value, T>(net, slab, rules, data, state, steps, gemm, memory);
     });
 }
 
 template <class T>
 double expected_nll(const Network& net, const Rules& rules, const Data<T>& data, const T* flat,
-                    const T* noise, std::uint32_t* generator, Index passes, Gemm<T> gemm) {
+                    const T* noise, std::uint32_t* generator, Index passes, Gemm<T> gemm,
+                    Memory& memory) {
     const Index largest = data.n_rows < rows_at_once ? data.n_rows : rows_at_once;
-    Room<T> room(net, largest);
-    WeightRoom<T> weight_room(net);
-    Weights<T> w = weight_room.parts(net);
+    Room<T> room(net, largest, memory);
+    Weights<T> w = weight_room<T>(net, memory);
     const Parts<const T> theta(flat, net);
     weight_moments(0, net.n_weights, theta, w);
     bias_moments(net.n_units, theta, w);

@@ -8,8 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <new>
+#include <initializer_list>
 #include <type_traits>
+#include <utility>
 
 #pragma GCC target("avx2,fma")
 #define VECTOR_BYTES 32
