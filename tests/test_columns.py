@@ -215,3 +215,26 @@ def test_arrays_and_frames_give_the_same_covariates():
     table = pd.DataFrame(x, columns=["x0", "x1", "x2"])
     _, from_array = ColumnEncoder.learn(x, ["x0", "x1", "x2"])
     np.testing.assert_array_equal(from_array, learn(table)[1])
+
+
+def test_a_column_that_turns_to_text_half_way_names_the_odd_value():
+    values = np.array([1.0, 2.0, "3.5", "n/a?", "4"], dtype=object)
+    with pytest.raises(ValueError, match=r"Got 'n/a\?' in column 'age' \(row 3\)"):
+        learn(pd.DataFrame({"age": values}))
+
+
+def test_numbers_and_their_spellings_are_numbers():
+    values = np.array([1.0, "2.5", 3], dtype=object)
+    np.testing.assert_array_equal(learn(pd.DataFrame({"a": values}))[1], [[1], [2.5], [3]])
+
+
+def test_intervals_of_a_cut_are_levels():
+    encoder, _ = learn(pd.DataFrame({"a": pd.cut(np.arange(9.0), 3)}))
+    assert encoder.owners == ("a", "a", "a")
+
+
+def test_arrow_tables_are_read():
+    arrow = pytest.importorskip("pyarrow")
+    values = {"a": [1.0, None, 3.0], "c": ["u", "v", None]}
+    _, covariates = ColumnEncoder.learn(arrow.table(values), ["a", "c"])
+    np.testing.assert_array_equal(covariates, learn(pd.DataFrame(values))[1])

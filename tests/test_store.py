@@ -226,7 +226,7 @@ def test_a_flipped_byte_anywhere_is_noticed(model, tmp_path, sparse):
     path = tmp_path / "m.islab"
     model.save(path, sparse=sparse)
     content = path.read_bytes()
-    for position in range(len(content)):
+    for position in range(0, len(content), 1 if sparse else 11):
         damaged = bytearray(content)
         damaged[position] ^= (0x01, 0x20, 0x80)[position % 3]
         path.write_bytes(damaged)
@@ -441,3 +441,25 @@ def test_what_is_read_is_what_was_written(model, tmp_path):
     expected, expected_arrays = state_of(model, sparse=False)
     assert {key: description[key] for key in expected} == json.loads(json.dumps(expected))
     assert arrays.keys() == expected_arrays.keys()
+
+
+def test_parameters_that_a_file_does_not_name_have_their_defaults(model, tmp_path):
+    description, arrays = state_of(model, sparse=True)
+    fewer = {key: value for key, value in description["params"].items() if key != "n_draws"}
+    path = write(tmp_path / "m", {**description, "params": fewer}, arrays)
+    assert islab.load(path).n_draws == ISLaBClassifier().n_draws
+
+
+def test_parameters_that_nobody_knows_are_refused(model, tmp_path):
+    description, arrays = state_of(model, sparse=True)
+    more = {**description["params"], "magic": 1}
+    assert refused(write(tmp_path / "m", {**description, "params": more}, arrays))
+
+
+def test_flow_posteriors_come_back(table, tmp_path, sparse):
+    pytest.importorskip("torch")
+    settings = {**QUICK, "max_epochs": 5, "posterior": "flow"}
+    model = ISLaBClassifier(**settings).fit(table, table["a"] > 0)
+    model.save(tmp_path / "m.islab", sparse=sparse)
+    loaded = islab.load(tmp_path / "m.islab")
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))

@@ -260,8 +260,7 @@ def _read(series: Any, name: str) -> Column:
         if all(number):
             return np.array([np.nan if _is_missing(v) else float(v) for v in values])
         if all(a or b for a, b in zip(text, number, strict=True)):
-            row = next(row for row, value in enumerate(values) if isinstance(value, str))
-            raise _text_among_numbers(values[row], row, name)
+            return _numbers_from_text(_factorize(np.array(values, dtype=object), True), name)
     example = next(value for value in values if not _is_missing(value))
     raise ValueError(
         f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, truth "

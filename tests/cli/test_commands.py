@@ -294,6 +294,11 @@ def test_a_target_that_is_no_column_with_the_nearest_name(capsys, folder):
     assert "did you mean 'state'?" in line
 
 
+def test_a_target_that_is_left_out(capsys, folder):
+    line = one_line(capsys, "fit", folder / "data.csv", *FIT, "--drop", "state")
+    assert "which is the target" in line
+
+
 def test_nothing_but_a_target(capsys, tmp_path):
     (tmp_path / "data.csv").write_text("a\n1\n2\n")
     line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "a", "-o", tmp_path / "m")

@@ -106,3 +106,9 @@ def test_impossible_values_are_refused_by_fit_and_named(name, value):
 def test_an_unknown_likelihood_is_refused():
     with pytest.raises(ValueError, match="Got likelihood='cauchy', expected 'gaussian' or"):
         ISLaBRegressor(likelihood="cauchy").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_draws_set_after_fitting_are_checked():
+    model = ISLaBClassifier(max_epochs=1, n_restarts=1).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="Got n_draws=0"):
+        model.set_params(n_draws=0).predict([[0.5]])

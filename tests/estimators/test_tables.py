@@ -32,7 +32,7 @@ def test_an_array_of_another_width_is_refused():
 
 def test_a_column_name_that_stands_twice_is_refused(table, labels):
     double = table.set_axis(["size", "size", "noise", "colour", "smoker"], axis=1)
-    with pytest.raises(ValueError, match="for example 'size'"):
+    with pytest.raises(ValueError, match="Got column name 'size' more than once"):
         ISLaBClassifier(**QUICK).fit(double, labels)
 
 
@@ -112,3 +112,26 @@ def test_names_of_any_characters_are_kept(labels):
     assert model.network_.units.names == tuple(odd.columns)
     assert "\n" not in str(model.summary()).splitlines()[-1]
     assert "<b>" not in model.summary()._repr_html_()
+
+
+def test_arrow_tables_are_welcome(classifier, table, labels):
+    arrow = pytest.importorskip("pyarrow")
+    frame = arrow.table(table.to_dict(orient="list"))
+    model = ISLaBClassifier(**QUICK).fit(frame, labels)
+    np.testing.assert_array_equal(model.predict_proba(frame), classifier.predict_proba(table))
+
+
+def test_text_as_a_regression_target_points_to_the_classifier(table, labels):
+    with pytest.raises(ValueError, match=r"Got text in y.*'ill'|'well'.*ISLaBClassifier"):
+        ISLaBRegressor(**QUICK).fit(table, labels)
+
+
+def test_labels_of_several_types_are_refused(table):
+    mixed = np.array(["a", 1] * (len(table) // 2), dtype=object)
+    with pytest.raises(ValueError, match=r"different types in y \(int, str\)"):
+        ISLaBClassifier(**QUICK).fit(table, mixed)
+
+
+def test_whole_numbers_held_as_objects_are_classes(table):
+    numbers = np.array([0, 1] * (len(table) // 2), dtype=object)
+    assert ISLaBClassifier(**QUICK).fit(table, numbers).classes_.dtype.kind == "i"

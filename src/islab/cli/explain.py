@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--row", type=int, action="append", help="counted from 0 (the default); repeatable"
     )
-    parser.add_argument("--output", metavar="CLASS", help="explain this class or output only")
+    parser.add_argument(
+        "--class", dest="output", metavar="NAME", help="explain this class or output only"
+    )
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
     parser.add_argument("--json", action="store_true", help="say it in JSON")
 
@@ -74,7 +76,7 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         parts = {"predictions": predictions, "covariates": covariates}
         print(json.dumps({name: _records(frame) for name, frame in parts.items()}))
         return
-    lines = []
+    lines = [] if explained.exact else ["Slopes hold at the row itself only: the network is curved"]
     for row in rows:
         predicted = predictions[predictions["row"] == row]
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")

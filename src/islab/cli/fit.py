@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> None:
 
     table = read_table(args.data)
     require_columns(table, [args.target, *args.drop], args.data, "which you named")
+    if args.target in args.drop:
+        raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
     known = table[args.target].notna()
     if not known.all():
         print(f"{(~known).sum()} rows without a target are left out", file=sys.stderr)

@@ -172,6 +172,8 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
     def _draw(self, covariates: Float, model: Model | None, n_draws: int | None = None) -> Float:
         """Linear predictor of coherent draws, (draws, rows, outputs)."""
         n_draws = self.n_draws if n_draws is None else n_draws
+        if n_draws < 1:
+            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
         source = self._source(model)
         return predictor_draws(source, self.network_.units, covariates, n_draws, self.seed_)
 
@@ -207,10 +209,7 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
             As many as the estimator's ``n_draws`` if not given.
         model : {"full", "median"}, optional
         """
-        covariates = self._covariates(X)
-        if n_draws is not None and n_draws < 1:
-            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
-        return self._response(self._draw(covariates, model, n_draws))
+        return self._response(self._draw(self._covariates(X), model, n_draws))
 
     def _response(self, draws: Float) -> Float:
         """Expected targets for predictors (..., rows, outputs)."""

@@ -113,11 +113,13 @@ def _estimator(state: _Reader, arrays: Arrays) -> ISLaBEstimator:
 
 def _unfitted(cls: type[ISLaBEstimator], params: _Reader) -> ISLaBEstimator:
     known = set(cls().get_params(deep=False))
-    if set(params.values) != known:
-        raise BadState("it does not hold the parameters that are known")
+    unknown = set(params.values) - known
+    if unknown:
+        raise BadState(f"it holds an unknown parameter, {min(unknown)!r}")
     values = {name: _unplain(value) for name, value in params.values.items()}
-    check_params(values)
-    return cls(**values)
+    estimator = cls(**values)
+    check_params(estimator.get_params(deep=False))
+    return estimator
 
 
 def _unplain(value: Any) -> Any:

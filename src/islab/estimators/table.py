@@ -32,7 +32,7 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
         raise TypeError(f"Got a lazy {type(table).__name__}, expected data; try X.collect().")
     if not is_frame(table):
         return _checked_array(estimator, table, reset, fewest)
-    _check_unique(table)
+    frame_columns(table)
     validate_data(estimator, table, skip_check_array=True, reset=reset)
     rows, columns = table.shape
     if rows < fewest or columns < 1:
@@ -85,10 +85,13 @@ def _first_text(table: Any) -> tuple[int, int, str] | None:
     return None
 
 
-def _check_unique(table: Any) -> None:
-    twice = [name for name, count in Counter(table.columns).items() if count > 1]
-    if twice:
+def frame_columns(table: Any) -> list[str]:
+    """Names of a data frame's columns, which must differ."""
+    try:
+        return nw.from_native(table, eager_only=True).columns
+    except nw.exceptions.DuplicateError:
+        twice = next(name for name, count in Counter(table.columns).items() if count > 1)
         raise ValueError(
-            f"Got {len(twice)} column name(s) more than once, for example {twice[0]!r}, expected "
-            "unique names; try to rename or drop columns."
-        )
+            f"Got column name {twice!r} more than once, expected names that differ; try to rename "
+            "or drop columns."
+        ) from None

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from islab.estimators.table import is_frame, n_rows
+from islab.estimators.table import frame_columns, is_frame, n_rows
 
 Float = NDArray[np.floating]
 
@@ -47,9 +47,16 @@ def _of_one_type(labels: NDArray) -> NDArray:
 def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:
     """Targets of a regression, (rows,) or (rows, outputs)."""
     _require(estimator, y)
-    values = check_array(
-        y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
-    )
+    try:
+        values = check_array(
+            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"Got text in y ({error}), expected numbers; try ISLaBClassifier for classes."
+        ) from error
     if values.ndim > 2:
         raise ValueError(f"Got y of shape {values.shape}, expected (rows,) or (rows, outputs).")
     _check_rows(values, table)
@@ -71,7 +78,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
 def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
     """Names of the targets: the user's if there are any."""
     if is_frame(y):
-        return tuple(str(name) for name in y.columns)
+        return tuple(str(name) for name in frame_columns(y))
     name = getattr(y, "name", None)
     if n_outputs == 1:
         return (str(name) if isinstance(name, str) and name else "y",)
