@@ -1,0 +1,207 @@
+"""Small pictures as shapes in pixels, which the page draws as SVG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.plots.predictive import Calibration
+from islab.plots.style import number, on_one_line
+
+if TYPE_CHECKING:
+    from islab.history import History
+
+Float = NDArray[np.floating]
+
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 36
+MOST_POINTS = 400
+MOST_ROWS = 120
+HISTORY = {
+    "elbo": "ELBO",
+    "used_weights": "used weights",
+    "hidden_units": "hidden units",
+    "noise": "noise variance (standardised)",
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from ``low`` to ``high`` laid out from pixel ``start`` to pixel ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, values: ArrayLike) -> Float:
+        share = (np.asarray(values, dtype=float) - self.low) / (self.high - self.low)
+        return np.round(self.start + share * (self.end - self.start), 2)
+
+    def ticks(self, count: int = 4) -> list[tuple[float, str]]:
+        """Places and labels of about that many round values."""
+        raw = (self.high - self.low) / count
+        power = 10.0 ** floor(log10(raw))
+        step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
+        first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
+        values = [k * step for k in range(first, last + 1)]
+        return [(float(self(value)), number(value)) for value in values]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A ``line`` through points, a ``segment``, a ``dot`` or a ``box``, of a CSS class."""
+
+    kind: str
+    css: str
+    numbers: tuple[float, ...]
+
+    @property
+    def points(self) -> str:
+        """The numbers as SVG's points."""
+        pairs = zip(self.numbers[::2], self.numbers[1::2], strict=True)
+        return " ".join(f"{x:g},{y:g}" for x, y in pairs)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture: its size, ticks, words and marks.
+
+    ``label`` says in words what the picture shows, for those who cannot see it.
+    """
+
+    title: str
+    label: str
+    width: int
+    height: int
+    x: Scale
+    y: Scale
+    x_name: str
+    y_name: str = ""
+    x_ticks: list[tuple[float, str]] = field(default_factory=list)
+    y_ticks: list[tuple[float, str]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    key: list[tuple[str, str]] = field(default_factory=list)
+
+
+def calibration_chart(found: Calibration, what: str) -> Chart:
+    """Stated probability against the share that came true."""
+    size = 330
+    x = Scale(0, 1, LEFT, size - RIGHT)
+    y = Scale(0, 1, size - BOTTOM, TOP)
+    px, py = x(found.predicted), y(found.came_true)
+    low, high = y(found.lower), y(found.upper)
+    counts, edges = np.histogram(found.stated, bins=25, range=(0, 1))
+    heights = 0.14 * counts / max(int(counts.max()), 1)
+    marks = [
+        Mark("box", "faint", (*x([edges[k], edges[k + 1]]), *y([heights[k], 0])))
+        for k in np.flatnonzero(counts)
+    ]
+    marks.append(Mark("line", "rule", (*(x(0), y(0)), *(x(1), y(1)))))
+    marks += [
+        Mark("segment", "interval", (a, b, a, c)) for a, b, c in zip(px, low, high, strict=True)
+    ]
+    marks.append(Mark("line", "trace", tuple(np.column_stack([px, py]).ravel())))
+    marks += [Mark("dot", "point", (a, b)) for a, b in zip(px, py, strict=True)]
+    return Chart(
+        title=f"Calibration of the median network: expected error {found.error:.3f}",
+        label=f"Calibration curve of the probability of {what}; on the diagonal, stated "
+        "probabilities are the frequencies that came true.",
+        width=size,
+        height=size,
+        x=x,
+        y=y,
+        x_name=f"stated probability of {what}",
+        y_name="share that came true",
+        x_ticks=x.ticks(),
+        y_ticks=y.ticks(),
+        marks=marks,
+    )
+
+
+def interval_chart(
+    truth: Float, mean: Float, lower: Float, upper: Float, name: str, level: float
+) -> Chart:
+    """Predictive intervals in order of their means, and the values they caught."""
+    width, height = 680, 270
+    order = np.argsort(mean, kind="stable")
+    if len(order) > MOST_ROWS:
+        order = order[np.linspace(0, len(order) - 1, MOST_ROWS).astype(int)]
+    every = np.concatenate([part[order] for part in (truth, lower, upper)])
+    x = Scale(-0.5, len(order) - 0.5, LEFT, width - RIGHT)
+    y = _around(every, height - BOTTOM, TOP)
+    place = x(np.arange(len(order)))
+    inside = (truth >= lower) & (truth <= upper)
+    marks = [
+        Mark("segment", "band", (a, b, a, c))
+        for a, b, c in zip(place, y(lower[order]), y(upper[order]), strict=True)
+    ]
+    marks.append(Mark("line", "trace", tuple(np.column_stack([place, y(mean[order])]).ravel())))
+    marks += [
+        Mark("dot", "inside" if caught else "outside", (a, b))
+        for a, b, caught in zip(place, y(truth[order]), inside[order], strict=True)
+    ]
+    what, percent = on_one_line(name), f"{100 * level:g} %"
+    return Chart(
+        title=f"{100 * inside.mean():.1f} % of the values of {what} lie inside their {percent} "
+        "intervals",
+        label=f"Predictions of {what} with {percent} intervals, and the values observed.",
+        width=width,
+        height=height,
+        x=x,
+        y=y,
+        x_name=f"{len(order)} of {len(truth)} rows in order of their prediction",
+        y_ticks=y.ticks(),
+        marks=marks,
+        key=[("trace", "prediction"), ("inside", "value inside"), ("outside", "value outside")],
+    )
+
+
+def history_charts(history: History) -> list[Chart]:
+    """ELBO and sizes of the network over the steps of training."""
+    if len(history) < 2:
+        return []
+    steps = history.column("step")
+    return [
+        _history_chart(steps, history.column(column), title)
+        for column, title in HISTORY.items()
+        if column == "elbo" or np.ptp(history.column(column)) > 0
+    ]
+
+
+def _history_chart(steps: Float, values: Float, title: str) -> Chart:
+    width, height = 330, 190
+    few = np.unique(np.linspace(0, len(steps) - 1, MOST_POINTS).astype(int))
+    steps, values = steps[few], values[few]
+    known = np.isfinite(values)
+    x = Scale(float(steps[0]), float(steps[-1]), LEFT, width - RIGHT)
+    y = _around(_settled(values[known]), height - BOTTOM, TOP)
+    shown = np.clip(values[known], y.low, y.high)
+    line = np.column_stack([x(steps[known]), y(shown)])
+    return Chart(
+        title=f"{title}: {number(float(values[known][-1]))} at the end",
+        label=f"{title} over the steps of training.",
+        width=width,
+        height=height,
+        x=x,
+        y=y,
+        x_name="step",
+        x_ticks=x.ticks(3),
+        y_ticks=y.ticks(3),
+        marks=[Mark("line", "trace", tuple(line.ravel()))],
+    )
+
+
+def _settled(values: Float) -> Float:
+    """Without the first tenth, whose leaps would flatten all that follows."""
+    return values[len(values) // 10 :]
+
+
+def _around(values: Float, start: float, end: float) -> Scale:
+    """A scale with some room about the values, which may be all the same."""
+    low, high = float(values.min()), float(values.max())
+    room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return Scale(low - room, high + room, start, end)

@@ -1,0 +1,157 @@
+"""The active paths as boxes and curves in pixels, with the words that hovering shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from islab.names import printable
+from islab.plots.layout import PILL, Layout, Node, Wire, layered
+from islab.plots.style import number
+from islab.sparse import SparseNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PIXELS = 84
+MOST_EDGES = 300
+TITLE = 26
+THIN, THICK = 1.0, 6.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node: ``group`` is shared by all boxes of the same covariate."""
+
+    kind: str
+    group: str
+    text: str
+    tip: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An edge between boxes, by their numbers."""
+
+    source: int
+    target: int
+    path: str
+    width: float
+    sign: str
+    tip: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The picture; ``titles`` are words over its columns with their places."""
+
+    width: float
+    height: float
+    boxes: list[Box]
+    curves: list[Curve]
+    titles: list[tuple[float, str]]
+
+
+def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None:
+    """The graph of a network of 1 to 300 used weights, None for others.
+
+    Parameters
+    ----------
+    network : SparseNetwork
+    covariates : DataFrame
+        Table of the global explanation.
+    """
+    if not 0 < network.n_used_weights <= MOST_EDGES:
+        return None
+    layout = layered(network, list(range(network.n_used_weights)))
+    height = layout.height * PIXELS + TITLE
+    return Graph(
+        width=round(layout.width * PIXELS, 1),
+        height=round(height, 1),
+        boxes=[_box(network, node, height, covariates) for node in layout.nodes],
+        curves=_curves(network, layout, height),
+        titles=[
+            (round((column.left + column.right) / 2 * PIXELS, 1), column.title)
+            for column in layout.columns
+        ],
+    )
+
+
+def _box(network: SparseNetwork, node: Node, height: float, covariates: pd.DataFrame) -> Box:
+    size = PILL * PIXELS
+    names = network.units.names if node.kind == "covariate" else network.unit_names()
+    name = printable(names[node.number])
+    if node.kind == "covariate":
+        tip = _covariate_tip(name, covariates.iloc[node.number])
+    else:
+        kind = "hidden unit" if node.kind == "hidden" else "output"
+        bias = network.bias_mu[node.number]
+        tip = f"{kind} {name}\nbias {number(bias)}"
+    return Box(
+        kind=node.kind,
+        group=f"{'x' if node.kind == 'covariate' else 'u'}{node.number}",
+        text=node.text,
+        tip=tip,
+        x=round((node.x - node.width / 2) * PIXELS, 1),
+        y=round(height - node.y * PIXELS - size / 2, 1),
+        width=round(node.width * PIXELS, 1),
+        height=round(size, 1),
+    )
+
+
+def _covariate_tip(name: str, line: pd.Series) -> str:
+    count = int(line["count"])
+    lines = [name, f"{count} used weight" + ("s" if count != 1 else "")]
+    if np.isfinite(line["used_probability"]):
+        lines.append(f"probability of being used {line['used_probability']:.2f}")
+    low, high = int(line["min_depth"]), int(line["max_depth"])
+    lines.append(f"depth {low}" if low == high else f"depth {low} to {high}")
+    if np.isfinite(line["contribution"]):
+        lines.append(f"mean size of contribution {number(line['contribution'])}")
+    return "\n".join(lines)
+
+
+def _curves(network: SparseNetwork, layout: Layout, height: float) -> list[Curve]:
+    means, sds = network.edge_means(), network.edge_sds()
+    largest = max(float(np.abs(means).max()), 1e-300)
+    frame = network.to_frame()
+    curves = []
+    for wire in sorted(layout.wires, key=lambda wire: abs(means[wire.edge])):
+        edge = wire.edge
+        ends = (
+            f"{printable(frame['from'][edge])} \N{RIGHTWARDS ARROW} {printable(frame['to'][edge])}"
+        )
+        tip = (
+            f"{ends}\nweight {number(means[edge])} \N{PLUS-MINUS SIGN} {number(sds[edge])}\n"
+            f"inclusion probability {network.alpha[edge]:.2f}\nlayer {frame['layer'][edge]}"
+        )
+        curves.append(
+            Curve(
+                source=wire.source,
+                target=wire.target,
+                path=_path(layout, wire, height),
+                width=round(THIN + (THICK - THIN) * float(np.sqrt(abs(means[edge]) / largest)), 2),
+                sign="positive" if means[edge] >= 0 else "negative",
+                tip=tip,
+            )
+        )
+    return curves
+
+
+def _path(layout: Layout, wire: Wire, height: float) -> str:
+    """Along the row of the source, an S through the gap, along the row of the target."""
+    start, end = layout.nodes[wire.source], layout.nodes[wire.target]
+    left = layout.columns[layout.column_of[wire.source]].right
+    right = layout.columns[layout.column_of[wire.target]].left
+    third = (right - left) / 3
+    xs = [start.x, left, left + third, right - third, right, end.x]
+    a, b, c, d, e, f = (round(x * PIXELS, 1) for x in xs)
+    low = round(height - (start.y + wire.leave) * PIXELS, 1)
+    high = round(height - (end.y + wire.arrive) * PIXELS, 1)
+    return f"M{a} {low}L{b} {low}C{c} {low} {d} {high} {e} {high}L{f} {high}"

@@ -1,0 +1,204 @@
+"""The page: what the other modules found, put into one template."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.names import printable
+from islab.plots import style
+from islab.plots.bars import SCALES
+from islab.report.charts import history_charts
+from islab.report.graph import path_graph
+from islab.report.rows import chosen_rows, tell_rows
+from islab.report.scores import score
+from islab.report.variables import Setting, settings_of
+from islab.report.whatif import draws_that_fit, network_data
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from islab.sparse import SparseNetwork
+
+Float = NDArray[np.floating]
+
+MOST_LINES = 100
+MOST_SETTINGS = 40
+COLOURS = ("POSITIVE", "NEGATIVE", "INK", "MUTED", "FAINT", "PAPER")
+
+
+def write_report(
+    path: str | Path,
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    rows: Sequence[int] | None = None,
+    n_draws: int = 200,
+    level: float = 0.95,
+    title: str | None = None,
+) -> None:
+    """Writes a fitted model and what it makes of some rows to one HTML file.
+
+    The file needs no network and no other file.
+
+    Parameters
+    ----------
+    path : path
+        Replaced in one move if it exists.
+    model : ISLaBClassifier or ISLaBRegressor
+        Fitted.
+    X : DataFrame or (rows, columns)
+        Rows to score and to explain, best some that the model has not seen.
+    y : (rows,) or (rows, outputs), optional
+        Their targets; without them nothing is scored.
+    rows : sequence of int, optional
+        Positions of rows to explain; some that tell much if not given.
+    n_draws : int
+        Draws of the network in the page, and behind its intervals; fewer of a large network.
+    level : float
+        Of the intervals.
+    title : str, optional
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from islab import ISLaBClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(X, y)
+    >>> write_report(getfixture("tmp_path") / "iris.html", model, X, y)
+    """
+    from islab.store import replacing
+
+    page = render_report(model, X, y, rows=rows, n_draws=n_draws, level=level, title=title)
+    with replacing(path) as file:
+        file.write(page.encode())
+
+
+def render_report(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    rows: Sequence[int] | None = None,
+    n_draws: int = 200,
+    level: float = 0.95,
+    title: str | None = None,
+) -> str:
+    """The page as text; parameters are those of :func:`write_report`."""
+    if not 0 < level < 1:
+        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
+    if n_draws < 2:
+        raise ValueError(f"Got n_draws={n_draws}, expected at least 2; try 200.")
+    covariates = model._covariates(X)
+    network: SparseNetwork = model.network_
+    n_drawn = draws_that_fit(network, n_draws)
+    scores = None if y is None else score(model, X, y, level)
+    everything = model.explain_global(X)
+    settings = settings_of(network, model.columns_, covariates)
+    response = _response(model, X)
+    surprise = None if scores is None else scores.surprise
+    chosen = chosen_rows(rows, response, surprise, hasattr(model, "classes_"))
+    middle = _most_ordinary(network.standardise(covariates))
+    used = everything.covariates[everything.covariates["count"] > 0]
+    used = used.sort_values("contribution", ascending=False, kind="stable")
+    offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
+    return _rendered(
+        title=printable(title or f"{type(model).__name__}: what it learned"),
+        summary=model.summary(),
+        network=network,
+        classes=[printable(str(name)) for name in getattr(model, "classes_", [])],
+        columns=[printable(variable.name) for variable in model.columns_.variables],
+        n_rows=len(covariates),
+        level=level,
+        n_draws=n_drawn,
+        scores=scores,
+        everything=everything,
+        used=used.head(MOST_LINES),
+        n_used=len(used),
+        largest=float(used["contribution"].max()) if len(used) else 1.0,
+        graph=path_graph(network, everything.covariates),
+        edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
+        stories=tell_rows(model, covariates, chosen, settings, y, n_drawn, level),
+        history=history_charts(model.history_),
+        params={name: printable(repr(value)) for name, value in model.get_params().items()},
+        n_settings=len(settings),
+        n_offered=len(offered),
+        starts=[f"row {middle}, the most ordinary", *(f"row {row}" for row in chosen)],
+        data={
+            "network": network_data(network, n_drawn, model.seed_, level),
+            "settings": [setting.to_dict() for setting in offered],
+            "rows": [_start(covariates[row], network, offered) for row in (middle, *chosen)],
+            "range": _range(network, response),
+            "scale": SCALES.get(network.likelihood),
+        },
+    )
+
+
+def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) -> dict[str, Any]:
+    """A row to start changes from."""
+    return {
+        "x": covariates[network.covariates].tolist(),
+        "states": [setting.state(covariates) for setting in offered],
+    }
+
+
+def _range(network: SparseNetwork, response: Float) -> list[float]:
+    """Where predicted numbers lie, with room for noise."""
+    room = 2 * float(np.sqrt(network.noise_in_units().max()))
+    low, high = float(response.min()) - room, float(response.max()) + room
+    return [max(low, 0.0), high] if network.likelihood == "poisson" else [low, high]
+
+
+def _response(model: Any, X: Any) -> Float:
+    """Predictions of the median network, (rows, outputs); of a classifier all probabilities."""
+    if hasattr(model, "classes_"):
+        return model.predict_proba(X, model="median")
+    predicted = model.predict(X, model="median")
+    return predicted.reshape(len(predicted), -1)
+
+
+def _most_ordinary(columns: Float) -> int:
+    """The row that lies nearest to the median of all rows, (rows, standardised columns)."""
+    return int(((columns - np.median(columns, axis=0)) ** 2).sum(axis=1).argmin())
+
+
+def _most_telling(settings: list[Setting], variables: pd.DataFrame) -> list[Setting]:
+    """The settings in order of their variable's contribution."""
+    sizes = dict(zip(variables["variable"], variables["contribution"], strict=True))
+    return sorted(settings, key=lambda setting: -sizes[setting.variable.name])
+
+
+def _rendered(**content: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    from islab import __version__
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters["number"] = style.number
+    environment.filters["printable"] = printable
+    script = _own("network.js") + _own("page.js")
+    return environment.from_string(_own("page.html")).render(
+        # Our own files are not escaped; the page runs no other script than this one.
+        css=Markup(_own("page.css")),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        colours={name.lower(): getattr(style, name) for name in COLOURS},
+        version=__version__,
+        **content,
+    )
+
+
+def _own(name: str) -> str:
+    return (files("islab.report") / name).read_text(encoding="utf-8")

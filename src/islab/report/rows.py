@@ -1,0 +1,226 @@
+"""Single rows: which ones tell most, what is predicted for them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.explain import LocalExplanation, explain_local
+from islab.explain.summary import summarise
+from islab.plots.bars import SCALES
+from islab.plots.style import number, on_one_line
+from islab.report.variables import Setting
+
+Float = NDArray[np.floating]
+
+MOST_BARS = 10
+MOST_OUTPUTS = 3
+MOST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A contribution with its interval, as numbers and as places in percent of the panel."""
+
+    name: str
+    size: float
+    lower: float
+    upper: float
+    left: float
+    width: float
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> str:
+        return "positive" if self.size >= 0 else "negative"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The contributions to one output: ``sum`` says what they add up to, ``zero`` is in percent."""
+
+    output: str
+    sum: str
+    zero: float
+    bars: list[Bar]
+
+
+@dataclass(frozen=True)
+class RowStory:
+    """One row: its number, why it was chosen, prediction and truth in words, contributions."""
+
+    number: int
+    reason: str
+    prediction: str
+    truth: str | None
+    panels: list[Panel]
+
+
+def chosen_rows(
+    rows: Sequence[int] | None, response: Float, surprise: Float | None, classes: bool
+) -> dict[int, str]:
+    """Rows to tell of, and why: those asked for, or some that tell much.
+
+    Parameters
+    ----------
+    response : (rows, outputs)
+        Predictions; of a classifier, the probability of each class.
+    surprise : (rows,), optional
+        How badly each row was predicted.
+    classes : bool
+        Whether predictions are probabilities of classes.
+    """
+    n_rows = len(response)
+    if rows is not None:
+        numbers = [index(row) for row in rows]
+        for row in numbers:
+            if not 0 <= row < n_rows:
+                raise ValueError(f"Got row {row} in rows, expected 0 to {n_rows - 1}.")
+        if len(numbers) > MOST_ROWS:
+            raise ValueError(f"Got {len(numbers)} rows, expected at most {MOST_ROWS}.")
+        return dict.fromkeys(numbers, "")
+    names = ("the highest prediction", "the lowest prediction")
+    certain = response[:, 0]
+    if classes:
+        names = ("the surest prediction", "the least sure prediction")
+        certain = response.max(axis=1)
+    reasons: dict[int, str] = {}
+    if surprise is not None:
+        reasons[int(surprise.argmax())] = "the row predicted worst"
+    for row, reason in zip((int(certain.argmax()), int(certain.argmin())), names, strict=True):
+        reasons.setdefault(row, reason)
+    middle = int(np.argsort(certain, kind="stable")[len(certain) // 2])
+    reasons.setdefault(middle, "a row in the middle")
+    return reasons
+
+
+def tell_rows(
+    model: Any,
+    covariates: Float,
+    rows: dict[int, str],
+    settings: list[Setting],
+    y: ArrayLike | None,
+    n_draws: int,
+    level: float,
+) -> list[RowStory]:
+    """Prediction and contributions of the chosen rows."""
+    if not rows:
+        return []
+    network = model.network_
+    explanation = explain_local(
+        network,
+        covariates[list(rows)],
+        level=level,
+        n_draws=n_draws,
+        random_state=model.seed_,
+        approximate=True,
+        reference="centred" if network.likelihood == "categorical" else None,
+        baseline="center",
+    )
+    truth = None if y is None else np.asarray(y)[list(rows)]
+    stories = []
+    for place, (row, reason) in enumerate(rows.items()):
+        outputs = _outputs_to_tell(explanation, place)
+        stories.append(
+            RowStory(
+                number=row,
+                reason=reason,
+                prediction="; ".join(_prediction(explanation, place, k) for k in outputs),
+                truth=None if truth is None else _truth(truth[place]),
+                panels=[_panel(explanation, place, k, settings) for k in outputs],
+            )
+        )
+    return stories
+
+
+def _outputs_to_tell(explanation: LocalExplanation, row: int) -> list[int]:
+    """All outputs of a regression, of classes the most probable."""
+    if explanation.likelihood == "categorical":
+        return [int(explanation.response_summary.mean[row].argmax())]
+    return list(range(min(len(explanation.outputs), MOST_OUTPUTS)))
+
+
+def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
+    summary = explanation.response_summary
+    mean, low, high = (part[row, output] for part in (summary.mean, summary.lower, summary.upper))
+    name = on_one_line(explanation.outputs[output])
+    if explanation.likelihood in ("bernoulli", "categorical"):
+        name = f"P({name})"
+    return f"{name} = {number(mean)} ({number(low)} to {number(high)})"
+
+
+def _truth(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return ", ".join(_truth(each) for each in value.tolist())
+    is_number = isinstance(value, float | np.floating)
+    return number(float(value)) if is_number else on_one_line(str(value))
+
+
+def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[Setting]) -> Panel:
+    point = explanation.contribution_used[row, :, output]
+    distance = (explanation.x - explanation.baseline)[row, explanation.used]
+    draws = explanation.draws_slope_used[:, row, :, output] * distance
+    names, sizes, spread = [], [], []
+    for setting in settings:
+        names.append(setting.words(explanation.x[row]))
+        sizes.append(point[setting.used].sum())
+        spread.append(draws[:, setting.used].sum(axis=1))
+    order = sorted(range(len(sizes)), key=lambda k: -abs(sizes[k]))
+    shown, rest = order[:MOST_BARS], order[MOST_BARS:]
+    if len(rest) > 1:
+        names.append(f"{len(rest)} others together")
+        sizes.append(sum(sizes[k] for k in rest))
+        spread.append(np.sum([spread[k] for k in rest], axis=0))
+        shown.append(len(names) - 1)
+    else:
+        shown += rest
+    link, intercept = explanation.link[row, output], explanation.intercept[row, output]
+    scale = SCALES.get(explanation.likelihood, on_one_line(explanation.outputs[output]))
+    bars = link - intercept
+    sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
+    text = f"{scale} {number(link)} = {number(intercept)} at the center {sign} {number(abs(bars))}"
+    return Panel(
+        output=on_one_line(explanation.outputs[output]),
+        sum=text,
+        **_placed(
+            [names[k] for k in shown],
+            np.array([sizes[k] for k in shown]),
+            np.array([spread[k] for k in shown]).reshape(len(shown), -1),
+            explanation.level,
+        ),
+    )
+
+
+def _placed(names: list[str], sizes: Float, draws: Float, level: float) -> dict[str, Any]:
+    """Zero and bars of a panel, in percent of its width."""
+    if not names:
+        return {"zero": 50.0, "bars": []}
+    summary = summarise(draws.T, level)
+    every = np.concatenate([sizes, summary.lower, summary.upper, [0.0]])
+    low, reach = every.min(), float(np.ptp(every)) or 1.0
+
+    def percent(values: Float | float) -> Any:
+        return np.round((values - low) / reach * 100, 2)
+
+    zero = float(percent(0.0))
+    ends, lower, upper = percent(sizes), percent(summary.lower), percent(summary.upper)
+    bars = [
+        Bar(
+            name=name,
+            size=float(sizes[k]),
+            lower=float(summary.lower[k]),
+            upper=float(summary.upper[k]),
+            left=min(zero, float(ends[k])),
+            width=round(abs(float(ends[k]) - zero), 2),
+            low=float(lower[k]),
+            high=float(upper[k]),
+        )
+        for k, name in enumerate(names)
+    ]
+    return {"zero": zero, "bars": bars}

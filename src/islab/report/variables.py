@@ -1,0 +1,132 @@
+"""The used variables of a model as a person sets them: a number, or one of some levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.columns import Category, ColumnEncoder, Number, Variable
+from islab.names import printable
+from islab.plots.style import number, on_one_line
+from islab.sparse import SparseNetwork
+
+Float = NDArray[np.floating]
+
+UNKNOWN = "(not seen in training)"
+STEPS = 200
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable that the network reads, and how its values become covariates.
+
+    A setting's *state* is a number, None for a missing number, or the position of a level; the
+    position after the last level is a level never seen in training.
+
+    Attributes
+    ----------
+    variable : Number or Category
+    first : int
+        Its first covariate.
+    used : list of int
+        Its used covariates, as positions among those the network reads.
+    columns : list of int
+        The same, as positions among the variable's own covariates.
+    low, high, step : float
+        Range of the values seen, and a step that suits it.
+    """
+
+    variable: Variable
+    first: int
+    used: list[int]
+    columns: list[int]
+    low: float
+    high: float
+    step: float
+
+    @property
+    def name(self) -> str:
+        return printable(self.variable.name)
+
+    def state(self, covariates: Float) -> float | int | None:
+        """The state of one row of all covariates."""
+        width = len(self.variable.covariates)
+        own = covariates[self.first : self.first + width]
+        if isinstance(self.variable, Number):
+            return None if self.variable.indicator and own[1] else float(own[0])
+        codes = level_codes(self.variable)
+        return int(np.abs(codes - own).sum(axis=1).argmin())
+
+    def words(self, covariates: Float) -> str:
+        """``name = value`` of one row of all covariates."""
+        state = self.state(covariates)
+        if isinstance(self.variable, Number):
+            value = "missing" if state is None else number(float(state))
+        else:
+            assert isinstance(state, int)
+            value = on_one_line(level_names(self.variable)[state])
+        return f"{on_one_line(self.variable.name)} = {value}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page needs to offer the variable, in JSON's types."""
+        shared = {"name": self.name, "used": self.used}
+        if isinstance(self.variable, Category):
+            codes = level_codes(self.variable)[:, self.columns]
+            levels = [printable(name) for name in level_names(self.variable)]
+            return {**shared, "kind": "category", "levels": levels, "codes": codes.tolist()}
+        return {
+            **shared,
+            "kind": "number",
+            "columns": self.columns,
+            "fill": self.variable.fill,
+            "may_miss": self.variable.indicator,
+            "low": self.low,
+            "high": self.high,
+            "step": self.step,
+        }
+
+
+def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Float) -> list[Setting]:
+    """A setting for each variable that the network reads.
+
+    Parameters
+    ----------
+    covariates : (rows, covariates)
+        Rows whose range the settings get.
+    """
+    position = {int(column): place for place, column in enumerate(network.covariates)}
+    settings, first = [], 0
+    for variable in encoder.variables:
+        width = len(variable.covariates)
+        columns = [column for column in range(width) if first + column in position]
+        if columns:
+            used = [position[first + column] for column in columns]
+            center, scale = encoder.center[first], encoder.scale[first]
+            low, high, step = _range(covariates[:, first], float(center), float(scale))
+            settings.append(Setting(variable, first, used, columns, low, high, step))
+        first += width
+    return settings
+
+
+def level_names(variable: Category) -> list[str]:
+    """Levels to choose from, the unknown one last."""
+    return [*variable.levels, UNKNOWN]
+
+
+def level_codes(variable: Category) -> Float:
+    """Covariates of each level, (levels + 1, covariates)."""
+    table = np.vstack([np.eye(len(variable.levels)), variable.shares])
+    return table[:, len(variable.levels) - len(variable.covariates) :]
+
+
+def _range(values: Float, center: float, scale: float) -> tuple[float, float, float]:
+    """The range of the values, wider if they are all the same, and a round step for it."""
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        low, high = center - 3 * scale, center + 3 * scale
+    if bool((values == np.round(values)).all()) and high - low >= 1:
+        return np.floor(low), np.ceil(high), 1.0
+    return low, high, float(10 ** np.floor(np.log10((high - low) / STEPS)))
