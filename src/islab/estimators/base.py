@@ -17,7 +17,7 @@ from islab.engines import Problem
 from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.settings import check_params, engine_choice, make_recipe
 from islab.estimators.summary import ModelSummary, summarise_model
-from islab.estimators.table import checked_table, column_names, n_rows
+from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows
 from islab.history import History
 from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
 from islab.posterior import Posterior
@@ -31,7 +31,6 @@ Float = NDArray[np.floating]
 Model = Literal["full", "median"]
 
 DEFAULT_MODEL: Model = "median"
-FEWEST_ROWS = 2
 
 
 class ISLaBEstimator(SelectorMixin, BaseEstimator):

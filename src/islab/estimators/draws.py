@@ -16,6 +16,7 @@ Float = NDArray[np.floating]
 Result = TypeVar("Result")
 
 NUMBERS_AT_ONCE = 5_000_000
+NUMBERS_IN_CACHE = 250_000
 
 
 def predictor_draws(
@@ -33,9 +34,9 @@ def predictor_draws(
     rng = np.random.default_rng(seed)
     draws = np.empty((n_draws, len(x), net.n_outputs))
     # How the draws are split must not depend on the rows: it decides the random numbers.
-    for part in _parts(n_draws, net.n_weights):
+    for part in _parts(n_draws, net.n_weights, NUMBERS_AT_ONCE):
         weights, biases = model.draw(part.stop - part.start, rng)
-        for few in _parts(len(weights), len(x) * net.n_units):
+        for few in _parts(len(weights), len(x) * net.n_units, NUMBERS_IN_CACHE):
             draws[part][few] = forward(net, weights[few], biases[few], x)
     return units.y_center + units.y_scale * draws
 
@@ -44,10 +45,13 @@ def by_rows(
     covariates: Float, numbers_per_row: int, task: Callable[[Float], Result]
 ) -> list[Result]:
     """The task's results for consecutive rows, few enough at a time to fit in memory."""
-    return [task(covariates[part]) for part in _parts(len(covariates), numbers_per_row)]
+    return [
+        task(covariates[part]) for part in _parts(len(covariates), numbers_per_row, NUMBERS_AT_ONCE)
+    ]
 
 
-def _parts(total: int, cost: int) -> Iterator[slice]:
-    size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
+def _parts(total: int, cost: int, most: int) -> Iterator[slice]:
+    """Slices of a range, each of which costs at most so many numbers."""
+    size = max(1, most // max(cost, 1))
     for start in range(0, total, size):
         yield slice(start, min(start + size, total))
