@@ -153,18 +153,20 @@ def test_several_outputs_come_back(table, tmp_path, sparse):
     )
 
 
-def test_a_fresh_process_predicts_the_same_numbers(model, table, tmp_path, sparse):
-    model.save(tmp_path / "m.islab", sparse=sparse)
+def test_a_fresh_process_predicts_the_same_numbers(model, table, tmp_path):
+    model.save(tmp_path / "full.islab")
+    model.save(tmp_path / "sparse.islab", sparse=True)
     table.to_pickle(tmp_path / "table.pkl")
     code = (
         "import sys, numpy as np, pandas as pd, islab\n"
-        "m = islab.load(sys.argv[1])\n"
-        "np.save(sys.argv[3], m.predict_proba(pd.read_pickle(sys.argv[2])))\n"
+        "table = pd.read_pickle('table.pkl')\n"
+        "for name in ('full', 'sparse'):\n"
+        "    np.save(f'{name}.npy', islab.load(f'{name}.islab').predict_proba(table))\n"
         "assert 'torch' not in sys.modules"
     )
-    paths = [str(tmp_path / name) for name in ("m.islab", "table.pkl", "p.npy")]
-    subprocess.run([sys.executable, "-c", code, *paths], check=True)
-    np.testing.assert_array_equal(np.load(paths[2]), model.predict_proba(table))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    for name in ("full", "sparse"):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), model.predict_proba(table))
 
 
 def test_a_sparse_file_is_small(model, tmp_path):
