@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.floating]
 
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 36
+LEFT, RIGHT, TOP, BOTTOM = 46, 20, 10, 38
 MOST_POINTS = 400
 MOST_ROWS = 120
 HISTORY = {
@@ -100,7 +100,7 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
         Mark("box", "faint", (*x([edges[k], edges[k + 1]]), *y([heights[k], 0])))
         for k in np.flatnonzero(counts)
     ]
-    marks.append(Mark("line", "rule", (*(x(0), y(0)), *(x(1), y(1)))))
+    marks.append(Mark("line", "rule", (x.start, y.start, x.end, y.end)))
     marks += [
         Mark("segment", "interval", (a, b, a, c)) for a, b, c in zip(px, low, high, strict=True)
     ]
@@ -126,7 +126,7 @@ def interval_chart(
     truth: Float, mean: Float, lower: Float, upper: Float, name: str, level: float
 ) -> Chart:
     """Predictive intervals in order of their means, and the values they caught."""
-    width, height = 680, 270
+    width, height = 500, 270
     order = np.argsort(mean, kind="stable")
     if len(order) > MOST_ROWS:
         order = order[np.linspace(0, len(order) - 1, MOST_ROWS).astype(int)]

@@ -15,7 +15,7 @@ from islab.sparse import SparseNetwork
 if TYPE_CHECKING:
     import pandas as pd
 
-PIXELS = 84
+PIXELS = 96
 MOST_EDGES = 300
 TITLE = 26
 THIN, THICK = 1.0, 6.0
@@ -49,13 +49,18 @@ class Curve:
 
 @dataclass(frozen=True)
 class Graph:
-    """The picture; ``titles`` are words over its columns with their places."""
+    """The picture.
+
+    ``titles`` are words over its columns with their places, ``unreached`` the outputs that no
+    path leads to.
+    """
 
     width: float
     height: float
     boxes: list[Box]
     curves: list[Curve]
     titles: list[tuple[float, str]]
+    unreached: list[str]
 
 
 def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None:
@@ -79,6 +84,11 @@ def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None
         titles=[
             (round((column.left + column.right) / 2 * PIXELS, 1), column.title)
             for column in layout.columns
+        ],
+        unreached=[
+            printable(name)
+            for number_, name in enumerate(network.units.outputs)
+            if not network.edges_of_output(number_).any()
         ],
     )
 

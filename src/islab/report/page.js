@@ -25,6 +25,11 @@ function shown(value) {
   return text.replace("-", "\u2212");
 }
 
+function probability(value) {
+  if (value < 0.0005) return "<0.001";
+  return value > 0.9995 ? ">0.999" : value.toFixed(3);
+}
+
 /* -- the path graph ---------------------------------------------------------------------- */
 
 (() => {
@@ -121,6 +126,7 @@ function shown(value) {
   if (!form) return;
   const { network, settings, rows } = DATA;
   const isClass = network.likelihood === "bernoulli" || network.likelihood === "categorical";
+  const told = isClass ? probability : shown;
   const percent = `${Number((100 * network.level).toPrecision(6))} %`;
   const begin = document.getElementById("begin");
   const which = document.getElementById("which-output");
@@ -157,6 +163,7 @@ function shown(value) {
     });
     const field = element("input", { type: "number", step: "any", id });
     const missing = element("input", { type: "checkbox" });
+    let known = setting.fill;
     const parts = [label, slider, field];
     if (setting.may_miss) {
       parts.push(element("label", { class: "missing" }, missing, "missing"));
@@ -164,21 +171,23 @@ function shown(value) {
     const set = (state) => {
       missing.checked = state === null;
       slider.disabled = field.disabled = state === null;
-      const value = state === null ? setting.fill : state;
-      slider.value = String(value);
-      field.value = String(value);
+      known = state ?? known;
+      slider.value = String(known);
+      field.value = String(Number(known.toPrecision(5)));
     };
     slider.addEventListener("input", () => {
-      field.value = slider.value;
-      change(setting, Number(slider.value));
+      known = Number(slider.value);
+      field.value = String(Number(known.toPrecision(5)));
+      change(setting, known);
     });
     field.addEventListener("input", () => {
       if (!Number.isFinite(field.valueAsNumber)) return;
+      known = field.valueAsNumber;
       slider.value = field.value;
-      change(setting, field.valueAsNumber);
+      change(setting, known);
     });
     missing.addEventListener("input", () => {
-      const state = missing.checked ? null : field.valueAsNumber;
+      const state = missing.checked ? null : known;
       set(state);
       change(setting, state);
     });
@@ -197,7 +206,8 @@ function shown(value) {
       controls[k](state);
       apply(settings[k], state);
     });
-    before = null;
+    before = NETWORK.predict(x, groups);
+    if (which) which.value = String(before.mean.indexOf(Math.max(...before.mean)));
     show();
   }
 
@@ -224,16 +234,16 @@ function shown(value) {
       element("i", { class: "now", style: { left: place(found.mean[k]) } }),
     );
     const moved = Math.abs(found.mean[k] - before.mean[k]) > 1e-12;
-    const words = [`${percent} interval ${shown(found.lower[k])} to ${shown(found.upper[k])}`];
+    const words = [`${percent} interval ${told(found.lower[k])} to ${told(found.upper[k])}`];
     if (found.predictive) {
       const [from, to] = found.predictive;
       words.push(`a new value: ${shown(from[k])} to ${shown(to[k])}`);
     }
-    if (moved) words.push(`was ${shown(before.mean[k])}`);
+    if (moved) words.push(`was ${told(before.mean[k])}`);
     return element("div", { class: "output-line" },
       element("div", { class: "headline" },
         element("span", { class: "what" }, name),
-        element("strong", {}, shown(found.mean[k]))),
+        element("strong", {}, told(found.mean[k]))),
       track,
       element("div", { class: "fine" }, words.join(" \u00b7 ")));
   }
@@ -263,7 +273,6 @@ function shown(value) {
 
   function show() {
     const found = NETWORK.predict(x, groups);
-    before ??= found;
     const k = which ? Number(which.value) : 0;
     document.getElementById("prediction").replaceChildren(
       ...network.outputs.map((_, number) => outputLine(found, number)));

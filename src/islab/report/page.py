@@ -131,7 +131,7 @@ def render_report(
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
         n_settings=len(settings),
         n_offered=len(offered),
-        starts=[f"row {middle}, the most ordinary", *(f"row {row}" for row in chosen)],
+        starts=[f"an ordinary row ({middle})", *(f"row {row}" for row in chosen)],
         data={
             "network": network_data(network, n_drawn, model.seed_, level),
             "settings": [setting.to_dict() for setting in offered],

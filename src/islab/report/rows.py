@@ -150,9 +150,16 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     summary = explanation.response_summary
     mean, low, high = (part[row, output] for part in (summary.mean, summary.lower, summary.upper))
     name = on_one_line(explanation.outputs[output])
+    words = number
     if explanation.likelihood in ("bernoulli", "categorical"):
-        name = f"P({name})"
-    return f"{name} = {number(mean)} ({number(low)} to {number(high)})"
+        name, words = f"P({name})", _probability
+    return f"{name} = {words(mean)} ({words(low)} to {words(high)})"
+
+
+def _probability(value: float) -> str:
+    if value < 0.0005:
+        return "<0.001"
+    return ">0.999" if value > 0.9995 else f"{value:.3f}"
 
 
 def _truth(value: Any) -> str:
@@ -191,7 +198,7 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
         **_placed(
             [names[k] for k in shown],
             np.array([sizes[k] for k in shown]),
-            np.array([spread[k] for k in shown]).reshape(len(shown), -1),
+            np.array([spread[k] for k in shown]),
             explanation.level,
         ),
     )

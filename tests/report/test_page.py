@@ -1,0 +1,174 @@
+"""The report in a real browser: silent, alone, alive, and right."""
+
+import numpy as np
+
+from report.conftest import BREAKOUT, SCRIPT, hostile_table
+
+
+def python_probability(classifier, covariates):
+    from islab.explain import explain_local
+
+    found = explain_local(
+        classifier.network_, covariates, n_draws=60, random_state=classifier.seed_
+    )
+    return found.response_summary
+
+
+def used(classifier, X):
+    return classifier.columns_.encode(X)
+
+
+def test_the_page_says_nothing_and_asks_for_nothing(page, report_path):
+    page.mouse.move(300, 300)
+    assert page.said == []
+    assert page.asked == [report_path.as_uri()]
+
+
+def test_hostile_names_are_text(page):
+    assert page.evaluate("document.scripts.length") == 2
+    assert page.evaluate("document.querySelectorAll('img, b, #main script').length") == 0
+    assert page.locator("h1").text_content() == BREAKOUT
+    labels = page.locator("#settings label").all_text_contents()
+    assert SCRIPT in labels
+
+
+def test_the_graph_is_visible_with_all_weights(page, classifier):
+    assert page.locator("#graph").bounding_box()["width"] > 200
+    assert page.locator("#graph .edge").count() == classifier.n_used_weights_
+
+
+def test_hovering_a_weight_shows_its_numbers(page, classifier):
+    edge = page.locator("#graph .edge").first
+    edge.dispatch_event("pointermove", {"clientX": 400, "clientY": 400})
+    tip = page.locator("#tip")
+    assert tip.is_visible()
+    assert "inclusion probability" in tip.text_content()
+    edge.dispatch_event("pointerleave")
+    assert tip.is_hidden()
+
+
+def test_hovering_a_covariate_with_the_mouse_shows_its_numbers(page):
+    page.locator("#graph .node.covariate").first.hover()
+    assert "used weight" in page.locator("#tip").text_content()
+
+
+def test_clicking_a_covariate_leaves_its_paths_alone(page):
+    node = page.locator("#graph .node.covariate").first
+    node.click()
+    group = node.get_attribute("data-group")
+    count = page.locator("#graph .edge.lit").count()
+    assert 0 < count < page.locator("#graph .edge").count()
+    assert page.locator(f"#covariates tr.lit[data-group={group}]").count() == 1
+    assert node.get_attribute("aria-pressed") == "true"
+    node.click()
+    assert page.locator("#graph .edge.lit").count() == 0
+
+
+def test_the_output_lights_every_weight_of_one_output(page):
+    page.locator("#graph .node.output").first.click()
+    assert page.locator("#graph .edge:not(.lit)").count() == 0
+
+
+def test_the_keyboard_chooses_and_frees_a_covariate(page):
+    page.locator("#graph .node.covariate").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#graph.chosen").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("#graph.chosen").count() == 0
+
+
+def test_the_rows_of_the_page_have_pythons_numbers(page, classifier):
+    X, _ = hostile_table()
+    found = page.evaluate("window.islab.predict(window.islab.data.rows[1].x)")
+    expected = python_probability(classifier, used(classifier, X.iloc[[5]]))
+    np.testing.assert_allclose(found["mean"], expected.mean[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["lower"], expected.lower[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found["upper"], expected.upper[0], rtol=0, atol=1e-9)
+
+
+def shown_probability(page):
+    return page.locator("#prediction strong").first.text_content()
+
+
+def expected_words(value):
+    return "<0.001" if value < 0.0005 else ">0.999" if value > 0.9995 else f"{value:.3f}"
+
+
+def start_from(page, number):
+    page.locator("#begin").select_option(str(number))
+
+
+def setting(page, name):
+    labels = page.locator("#settings .setting")
+    places = [i for i in range(labels.count()) if name in labels.nth(i).text_content()]
+    return labels.nth(places[0])
+
+
+def test_a_changed_number_changes_the_prediction_as_in_python(page, classifier):
+    X, _ = hostile_table()
+    start_from(page, 1)
+    changed = X.iloc[[5]].copy()
+    changed[SCRIPT] = 3.25
+    setting(page, SCRIPT).locator("input[type=number]").fill("3.25")
+    expected = python_probability(classifier, used(classifier, changed))
+    assert shown_probability(page) == expected_words(expected.mean[0, 0])
+
+
+def test_the_slider_moves_field_and_prediction(page):
+    start_from(page, 1)
+    slider = setting(page, SCRIPT).locator("input[type=range]")
+    slider.evaluate("s => { s.value = s.max; s.dispatchEvent(new Event('input')); }")
+    high = shown_probability(page)
+    slider.evaluate("s => { s.value = s.min; s.dispatchEvent(new Event('input')); }")
+    assert shown_probability(page) != high
+    field = setting(page, SCRIPT).locator("input[type=number]").input_value()
+    assert float(field) == float(f"{float(slider.input_value()):.5g}")
+
+
+def test_another_level_changes_the_prediction_as_in_python(page, classifier):
+    X, _ = hostile_table()
+    start_from(page, 1)
+    for level in ("a", "c"):
+        changed = X.iloc[[5]].copy()
+        changed[BREAKOUT] = level
+        setting(page, BREAKOUT).locator("select").select_option(label=level)
+        expected = python_probability(classifier, used(classifier, changed))
+        assert shown_probability(page) == expected_words(expected.mean[0, 0])
+
+
+def test_a_number_can_be_missing_as_in_python(page, classifier):
+    X, _ = hostile_table()
+    start_from(page, 1)
+    box = setting(page, "onmouseover").locator("input[type=checkbox]")
+    box.check()
+    changed = X.iloc[[5]].copy()
+    changed.iloc[0, 2] = np.nan
+    expected = python_probability(classifier, used(classifier, changed))
+    assert shown_probability(page) == expected_words(expected.mean[0, 0])
+
+
+def test_reset_goes_back_to_the_row(page):
+    start_from(page, 2)
+    before = shown_probability(page)
+    setting(page, SCRIPT).locator("input[type=number]").fill("100")
+    page.locator("#reset").click()
+    assert shown_probability(page) == before
+
+
+def test_a_row_can_be_changed_from_its_card(page):
+    page.locator("button[data-row='2']").click()
+    assert page.locator("#begin").input_value() == "2"
+
+
+def test_bars_and_center_add_up_to_the_predictor(page):
+    found = page.evaluate("window.islab.predict(window.islab.data.rows[2].x)")
+    total = found["intercept"][0] + sum(part["mean"][0] for part in found["contributions"])
+    assert abs(total - found["link"][0]) < 1e-9
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page):
+    wide = page.viewport_size
+    page.set_viewport_size({"width": 360, "height": 700})
+    width = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size(wide)
+    assert width <= 360
