@@ -4,6 +4,8 @@ const DATA = JSON.parse(document.getElementById("islab-data").textContent);
 const NETWORK = new Network(DATA.network);
 window.islab = { data: DATA, predict: (x, groups) => NETWORK.predict(x, groups) };
 
+const MOST_IN_FULL = 4;
+
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -240,7 +242,7 @@ function probability(value) {
       words.push(`a new value: ${shown(from[k])} to ${shown(to[k])}`);
     }
     if (moved) words.push(`was ${told(before.mean[k])}`);
-    return element("div", { class: "output-line" },
+    return element("div", { class: "output-line", title: words.join(" \u00b7 ") },
       element("div", { class: "headline" },
         element("span", { class: "what" }, name),
         element("strong", {}, told(found.mean[k]))),
@@ -274,7 +276,9 @@ function probability(value) {
   function show() {
     const found = NETWORK.predict(x, groups);
     const k = which ? Number(which.value) : 0;
-    document.getElementById("prediction").replaceChildren(
+    const prediction = document.getElementById("prediction");
+    prediction.classList.toggle("many", network.outputs.length > MOST_IN_FULL);
+    prediction.replaceChildren(
       ...network.outputs.map((_, number) => outputLine(found, number)));
     document.getElementById("contributions").replaceChildren(...contributionList(found, k));
     const bars = found.link[k] - found.intercept[k];

@@ -153,7 +153,9 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     words = number
     if explanation.likelihood in ("bernoulli", "categorical"):
         name, words = f"P({name})", _probability
-    return f"{name} = {words(mean)} ({words(low)} to {words(high)})"
+    value = words(mean)
+    relation = " " if value[0] in "<>" else " = "
+    return f"{name}{relation}{value} ({words(low)} to {words(high)})"
 
 
 def _probability(value: float) -> str:
