@@ -41,5 +41,17 @@ bench: setup
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
+# The native engine under AddressSanitizer and UBSan, built apart from the installed one.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1
+LIBRARY = $(shell gcc -print-file-name=$(1))
+
+sanitize: setup
+	CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
+	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
+	LD_PRELOAD="$(call LIBRARY,libasan.so) $(call LIBRARY,libubsan.so) $(call LIBRARY,libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	PYTHONPATH=build/sanitize/lib OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/engines/test_native.py tests/engines/test_native_noise.py
+
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

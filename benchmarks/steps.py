@@ -71,8 +71,10 @@ def engine_runner(
     engine = kind(start, problem, seed=0)
     engine.set_prior(Prior.same(net, tau=1.0, psi=0.1), np.ones(len(net.blocks)))
 
+    order = rng.permutation(size.rows)
+
     def run(n: int) -> None:
-        rows = np.concatenate([rng.permutation(size.rows)[:batch] for _ in range(n)])
+        rows = np.resize(order, n * batch)
         constant = np.full(n, 0.01)
         engine.run(Steps(rows, np.full(n, batch), constant, constant, np.ones(n)))
 
@@ -85,11 +87,10 @@ def plain_runner(
     torch.manual_seed(0)
     network = PlainNetwork(size.covariates, size.hidden, size.outputs, size.likelihood, layer)
     x, y = torch.as_tensor(problem.x), torch.as_tensor(problem.y)
-    rng = np.random.default_rng(0)
+    order = np.random.default_rng(0).permutation(size.rows)
 
     def run(n: int) -> None:
-        for _ in range(n):
-            rows = torch.as_tensor(rng.permutation(size.rows)[:batch])
+        for rows in torch.as_tensor(np.resize(order, n * batch)).split(batch):
             network.step(x[rows], y[rows], size.rows // batch)
 
     return run

@@ -253,7 +253,7 @@ def test_predictor_of_draws_is_forward_through_the_draws():
 def test_draws_in_portions_are_as_many_and_as_spread(monkeypatch):
     posterior, x = spread_posterior(), np.ones((1, 2))
     whole = posterior.sample_predictor(x, 4000, np.random.default_rng(10))
-    monkeypatch.setattr(module, "WEIGHTS_AT_ONCE", 3000)
+    monkeypatch.setattr(module, "NUMBERS_AT_ONCE", 3000)
     parts = posterior.sample_predictor(x, 4000, np.random.default_rng(11))
     assert parts.shape == whole.shape
     assert stats.ks_2samp(parts.ravel(), whole.ravel()).pvalue > 1e-3
@@ -263,7 +263,7 @@ def test_draws_in_portions_are_as_many_and_as_spread(monkeypatch):
 def test_portions_add_up_and_fit(total, cost):
     sizes = list(portions(total, cost))
     assert sum(sizes) == total
-    assert max(sizes) == 1 or max(sizes) * cost <= module.WEIGHTS_AT_ONCE
+    assert max(sizes) == 1 or max(sizes) * cost <= module.NUMBERS_AT_ONCE
 
 
 def test_copy_shares_no_memory():

@@ -30,7 +30,7 @@ INCLUSION_BOUNDS: dict[str, Bounds] = {
     "balanced": (-1.0, 1.0),
 }
 
-WEIGHTS_AT_ONCE = 20_000_000
+NUMBERS_AT_ONCE = 400_000  # what a processor keeps in its caches
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def portions(total: int, cost: int) -> Iterator[int]:
     """Splits a number of draws so that each portion fits in memory."""
     if total < 1:
         raise ValueError(f"Got n_draws={total}, expected at least 1.")
-    size = max(1, min(total, WEIGHTS_AT_ONCE // max(cost, 1)))
+    size = max(1, min(total, NUMBERS_AT_ONCE // max(cost, 1)))
     while total > 0:
         yield min(size, total)
         total -= size

@@ -23,7 +23,7 @@ from islab.progress import ProgressBar
 from islab.training import Stage, Trained, train
 
 PLENTY_OF_ROWS = 16_000
-DEFAULT_SPARSITY = 0.5
+DEFAULT_SPARSITY = 0.75
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,14 @@ def default_recipe(
     hidden : tuple of int
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
-        From 0, the most accurate network, to 1, the one that is easiest to read.
+        From 0, the most accurate network, to 1, the one that is easiest to read. It moves the
+        prior on the inclusion probabilities and, below 0.5, the weight of the divergence.
     """
     level = DEFAULT_SPARSITY if sparsity == "auto" else float(sparsity)
     if not 0 <= level <= 1:
         raise ValueError(f"Got sparsity={sparsity!r}, expected 'auto' or a number from 0 to 1.")
     learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
+    kl_weight = min(1.0, 0.5 + level)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
     batch = min(n_rows, max(64, min(512, n_rows // 4)))
     linear = Stage(
@@ -98,6 +100,7 @@ def default_recipe(
         rate=0.1,
         lambda_rate=0.05,
         kl_ramp=0.5 if n_classes > 2 else 0.0,
+        kl_weight=kl_weight,
         psi=0.5,
         empirical_bayes=learn_priors,
         shrink=None,
@@ -110,6 +113,7 @@ def default_recipe(
         network=Stage(
             n_steps=round(6000 * effort),
             batch_size=batch,
+            kl_weight=kl_weight,
             psi=0.4 * 0.25**level,
             empirical_bayes=learn_priors,
         ),

@@ -81,7 +81,9 @@ class Stage:
     schedule : Schedule
         Of both rates.
     kl_ramp : float
-        Share of the stage over which the divergence's weight rises from 0 to 1.
+        Share of the stage over which the divergence's weight rises from 0.
+    kl_weight : float
+        The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
     tau, psi, df
         Prior to start from; see :class:`~islab.priors.Prior`.
     empirical_bayes : EmpiricalBayes, optional
@@ -103,6 +105,7 @@ class Stage:
     lambda_rate: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
     kl_ramp: float = 0.25
+    kl_weight: float = 1.0
     tau: float = 1.0
     psi: float = 0.2
     df: float | None = None
@@ -293,7 +296,7 @@ def make_steps(
         sizes=sizes,
         rate=stage.rate * factor,
         lambda_rate=stage.lambda_rate * factor,
-        kl_weight=ramp,
+        kl_weight=stage.kl_weight * ramp,
     )
 
 
