@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 STEPS_AT_ONCE = 50
 MOST_FAILURES = 6
 ELBO_PASSES = 8
+ORDERS_AT_ONCE = 16_384
 
 
 class TrainingError(RuntimeError):
@@ -285,7 +287,7 @@ def make_steps(
     sizes = np.minimum(batch, n_rows - place * batch)
     parts = []
     for epoch in range(numbers[0] // per_epoch, numbers[-1] // per_epoch + 1):
-        order = np.random.default_rng([seed, epoch]).permutation(n_rows)
+        order = epoch_order(seed, epoch, n_rows)
         inside = place[numbers // per_epoch == epoch]
         parts.append(order[inside[0] * batch : (inside[-1] + 1) * batch])
     share = numbers / stage.n_steps
@@ -298,6 +300,21 @@ def make_steps(
         lambda_rate=stage.lambda_rate * factor,
         kl_weight=stage.kl_weight * ramp,
     )
+
+
+def epoch_order(seed: int, epoch: int, n_rows: int) -> NDArray[np.intp]:
+    """The order of rows in an epoch."""
+    at_once = max(1, ORDERS_AT_ONCE // n_rows)
+    return _orders(seed, epoch // at_once, at_once, n_rows)[epoch % at_once]
+
+
+@lru_cache(maxsize=8)
+def _orders(seed: int, number: int, at_once: int, n_rows: int) -> NDArray[np.intp]:
+    """The orders of several epochs, drawn together because making a generator takes longer."""
+    rows = np.tile(np.arange(n_rows), (at_once, 1))
+    orders = np.random.default_rng([seed, number]).permuted(rows, axis=1)
+    orders.flags.writeable = False
+    return orders
 
 
 def _set_prior(engine: Engine, stage: Stage, prior: Prior) -> None:

@@ -291,6 +291,22 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
 
     # -- keeping --------------------------------------------------------------------------
 
+    def report(self, path: str | Path, X: Any, y: ArrayLike | None = None, **options: Any) -> None:
+        """Writes the model and what it makes of these rows to one HTML file.
+
+        Parameters
+        ----------
+        path : path
+        X : DataFrame or (rows, columns)
+        y : (rows,) or (rows, outputs), optional
+        **options
+            Those of :func:`islab.report.write_report`: ``rows``, ``n_draws``, ``level``, ``title``.
+        """
+        from islab.report import write_report
+
+        check_is_fitted(self)
+        write_report(path, self, X, y, **options)
+
     def save(self, path: str | Path, *, sparse: bool = False) -> None:
         """Writes the model to one file; :func:`islab.load` reads it.
 
