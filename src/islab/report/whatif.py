@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from islab.architecture import LEAKY_SLOPE
 from islab.explain.choices import is_piecewise_linear
-from islab.likelihoods import BISECTIONS, LARGEST_LOG_RATE
+from islab.likelihoods import LARGEST_LOG_RATE
 from islab.names import printable
 from islab.sparse import SparseNetwork
 
@@ -18,6 +18,7 @@ Float = NDArray[np.floating]
 
 LARGEST_DRAWS = 1_000_000
 FEWEST_DRAWS = 20
+BISECTIONS = 60
 
 
 def draws_that_fit(network: SparseNetwork, n_draws: int) -> int:
