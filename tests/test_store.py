@@ -11,7 +11,7 @@ import pytest
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.estimators.state import state_of
-from islab.store import VERSION, read, replacing, to_bytes
+from islab.store import VERSION, read, to_bytes
 
 QUICK = {
     "max_epochs": 30,
@@ -420,13 +420,6 @@ def test_a_crash_while_writing_leaves_the_old_file(model, tmp_path, monkeypatch)
         model.save(path, sparse=True)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["m.islab"]
-
-
-def test_a_new_file_appears_only_when_it_is_whole(tmp_path):
-    with replacing(tmp_path / "m") as file:
-        file.write(b"half")
-        assert not (tmp_path / "m").exists()
-    assert (tmp_path / "m").read_bytes() == b"half"
 
 
 def test_a_folder_is_not_overwritten(model, tmp_path):

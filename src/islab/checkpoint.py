@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from islab.files import replacing
 
 Arrays = dict[str, NDArray]
 
@@ -20,14 +20,8 @@ def write_checkpoint(path: Path, engine: Arrays, loop: Arrays) -> None:
     arrays = {ENGINE + name: array for name, array in engine.items()}
     arrays |= {LOOP + name: array for name, array in loop.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def read_checkpoint(path: Path) -> tuple[Arrays, Arrays]:

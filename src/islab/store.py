@@ -11,15 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+
+from islab.files import replacing
 
 Arrays = dict[str, NDArray]
 
@@ -97,27 +96,6 @@ def read(path: str | Path) -> tuple[dict[str, Any], Arrays]:
     if found.hexdigest() != digest:
         _refuse(path, "its content does not agree with its hash: it was altered or damaged")
     return description, _arrays(path, start + header + body)
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the path's place in one move once all is on the disk."""
-    path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"Got path={str(path)!r}, a folder, expected a file.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"Got path={str(path)!r}, whose folder does not exist.")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _opened(path: Path) -> Any:

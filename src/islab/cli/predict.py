@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from islab import load
     from islab.cli.tables import read_pieces
-    from islab.store import replacing
+    from islab.files import replacing
 
     model = load(args.model)
     pieces = (

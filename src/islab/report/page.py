@@ -75,7 +75,7 @@ def write_report(
     >>> model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(X, y)
     >>> write_report(getfixture("tmp_path") / "iris.html", model, X, y)
     """
-    from islab.store import replacing
+    from islab.files import replacing
 
     page = render_report(model, X, y, rows=rows, n_draws=n_draws, level=level, title=title)
     with replacing(path) as file:
