@@ -11,7 +11,6 @@ import pytest
 
 import islab
 from islab.cli import main
-from islab.cli.demo import calibration_error
 from islab.cli.fit import detected_task
 
 from .conftest import QUICK
@@ -238,12 +237,6 @@ def test_demo_scores_held_out_rows(capsys, monkeypatch):
     text = run(capsys, "demo")[1]
     for word in ("accuracy", "calibration error", "used weights", "selected covariates", "seconds"):
         assert word in text
-
-
-def test_calibration_error_is_the_mean_gap():
-    confidence = np.array([0.95, 0.95, 0.65, 0.65])
-    correct = np.array([True, True, True, False])
-    assert calibration_error(correct, confidence) == pytest.approx((0.05 + 0.15) / 2)
 
 
 # -- errors -----------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ examples:
   islab demo
   islab demo --seed 7 --json
 """
-BINS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +52,7 @@ def breast_cancer(seed: int) -> dict[str, Any]:
     from sklearn.model_selection import train_test_split
 
     from islab import ISLaBClassifier
+    from islab.metrics import calibration_error
 
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     split = train_test_split(X, y, test_size=0.1, random_state=seed, stratify=y)
@@ -67,17 +67,8 @@ def breast_cancer(seed: int) -> dict[str, Any]:
         "rows_test": len(X_test),
         "accuracy": float(accuracy_score(y_test, model.predict(X_test))),
         "nll": float(log_loss(y_test, probability)),
-        "ece": calibration_error(model.predict(X_test) == y_test, probability.max(axis=1)),
+        "ece": calibration_error(y_test, probability),
         "used_weights": int(model.n_used_weights_),
         "covariates": model.get_feature_names_out().tolist(),
         "seconds": seconds,
     }
-
-
-def calibration_error(correct: Any, confidence: Any) -> float:
-    """Mean distance of confidence and accuracy over bins of confidence, weighted by rows."""
-    import numpy as np
-
-    bins = np.minimum((np.asarray(confidence) * BINS).astype(int), BINS - 1)
-    surplus = np.bincount(bins, weights=np.asarray(correct) - confidence, minlength=BINS)
-    return float(np.abs(surplus).sum() / len(bins))
