@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from islab.checkpoint import read_checkpoint, write_checkpoint
-from islab.files import replacing
+from islab.files import replacing, writable
 
 
 def write(path, content):
@@ -39,6 +39,12 @@ def test_a_device_stays_a_device():
     write(os.devnull, b"gone")
     assert os.path.exists(os.devnull)
     assert not os.path.isfile(os.devnull)
+
+
+def test_a_folder_that_is_read_only_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda place, mode: place != tmp_path)
+    with pytest.raises(PermissionError, match="this user may not write"):
+        writable(tmp_path / "m")
 
 
 def test_names_as_long_as_the_system_allows_are_fine(tmp_path):

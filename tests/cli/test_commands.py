@@ -1,5 +1,6 @@
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -189,6 +190,41 @@ def test_large_numbers_with_small_differences_stay_in_double_precision(tmp_path,
     np.testing.assert_array_equal(read_table(tmp_path / "data.csv")["time"], seconds)
 
 
+# -- report -----------------------------------------------------------------------------------
+
+
+def test_a_report_with_a_target_is_scored(folder, tmp_path, capsys):
+    arguments = [folder / "state.islab", folder / "data.csv", "--target", "state"]
+    code, _, err = run(capsys, "report", *arguments, "-o", tmp_path / "r.html")
+    assert code == 0
+    assert "report of 90 rows" in err
+    assert 'id="scores"' in (tmp_path / "r.html").read_text()
+
+
+def test_a_report_tells_of_the_rows_asked_for(folder, tmp_path, capsys):
+    arguments = [folder / "price.islab", folder / "data.csv", "--row", 7, "--row", 2]
+    assert run(capsys, "report", *arguments, "-o", tmp_path / "r.html")[0] == 0
+    page = (tmp_path / "r.html").read_text()
+    assert re.findall(r"<h3>Row (\d+)", page) == ["7", "2"]
+    assert 'id="scores"' not in page
+
+
+def test_a_report_leaves_out_rows_without_a_target(folder, table, tmp_path, capsys):
+    holes = table.assign(state=table["state"].where(table.index > 3))
+    holes.to_csv(tmp_path / "data.csv", index=False)
+    arguments = [folder / "state.islab", tmp_path / "data.csv", "--target", "state"]
+    code, _, err = run(capsys, "report", *arguments, "-o", tmp_path / "r.html")
+    assert code == 0
+    assert "4 rows without a target are left out" in err
+    assert "report of 86 rows" in err
+
+
+def test_fit_reports_on_the_rows_it_learned_from(folder, tmp_path, capsys):
+    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "m", "--report", tmp_path / "r.html"]
+    assert run(capsys, "fit", folder / "data.csv", *arguments)[0] == 0
+    assert "This report is about 90 rows" in (tmp_path / "r.html").read_text()
+
+
 # -- explain, summary, demo -------------------------------------------------------------------
 
 
@@ -210,6 +246,16 @@ def test_explanations_in_json_add_up(folder, table, capsys):
     model = islab.load(folder / "price.islab")
     covariates = model.columns_.encode(table.loc[[5], COVARIATES])
     assert prediction["link"] == pytest.approx(model.network_.predictor(covariates).item())
+
+
+def test_contributions_count_from_the_center_on_request(folder, capsys):
+    arguments = ["explain", folder / "price.islab", folder / "data.csv", "--json"]
+    zero = json.loads(run(capsys, *arguments)[1])
+    center = json.loads(run(capsys, *arguments, "--baseline", "center")[1])
+    size = next(line for line in center["covariates"] if line["covariate"] == "size")
+    mean = islab.load(folder / "price.islab").columns_.center[0]
+    assert size["contribution"] == pytest.approx(size["slope"] * (size["value"] - mean))
+    assert zero["predictions"][0]["link"] == pytest.approx(center["predictions"][0]["link"])
 
 
 def test_explain_without_a_table_shows_the_network(folder, capsys):
@@ -304,9 +350,26 @@ def test_settings_that_are_none(capsys, folder, setting, tmp_path):
     one_line(capsys, "fit", folder / "data.csv", *arguments)
 
 
-def test_a_model_that_cannot_be_written(capsys, folder, tmp_path):
-    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "nowhere" / "m"]
-    assert "whose folder does not exist" in one_line(capsys, "fit", folder / "data.csv", *arguments)
+@pytest.mark.parametrize("option", ["-o", "--report"])
+def test_a_place_that_cannot_be_written_is_named_before_anything_is_read(capsys, tmp_path, option):
+    places = {"-o": tmp_path / "m", "--report": tmp_path / "r.html"}
+    places[option] = tmp_path / "nowhere" / "file"
+    arguments = [part for pair in places.items() for part in pair]
+    line = one_line(capsys, "fit", tmp_path / "none.csv", "--target", "state", *arguments)
+    assert "whose folder does not exist" in line
+
+
+def test_a_report_against_what_is_no_class(capsys, folder, tmp_path):
+    arguments = [folder / "state.islab", folder / "data.csv", "--target", "colour"]
+    line = one_line(capsys, "report", *arguments, "-o", tmp_path / "r.html")
+    assert "in y, expected those of the training: ill, well" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_target_without_values(capsys, folder, table, tmp_path):
+    table.assign(state=None).to_csv(tmp_path / "data.csv", index=False)
+    line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "state", "-o", tmp_path / "m")
+    assert "without a single value in column 'state'" in line
 
 
 def test_a_model_file_that_is_none(capsys, folder):
@@ -378,7 +441,7 @@ def test_help_comes_at_once():
 
 
 def test_each_command_has_help_with_examples():
-    for command in ("fit", "predict", "explain", "summary", "demo"):
+    for command in ("fit", "predict", "explain", "report", "summary", "demo"):
         assert f"islab {command}" in python(command, "--help").stdout.split("examples:")[1]
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``islab fit | predict | explain | summary | demo``."""
+"""The command line: ``islab fit | predict | explain | report | summary | demo``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from islab.cli import demo, explain, fit, predict, summary
+from islab.cli import demo, explain, fit, predict, report, summary
 
-COMMANDS = {"fit": fit, "predict": predict, "explain": explain, "summary": summary, "demo": demo}
+COMMANDS = {
+    "fit": fit,
+    "predict": predict,
+    "explain": explain,
+    "report": report,
+    "summary": summary,
+    "demo": demo,
+}
 EXAMPLES = """\
 examples:
   islab fit patients.csv --target diagnosis -o model.islab
   islab summary model.islab
   islab predict model.islab new.csv -o predictions.csv --interval 0.9
   islab explain model.islab new.csv --row 3
+  islab report model.islab new.csv -o report.html
   islab demo
 """
 WRONG_INPUT = 2

@@ -17,6 +17,7 @@ EXAMPLES = """\
 examples:
   islab explain model.islab new.csv --row 3
   islab explain model.islab new.csv --row 0 --row 1 --json
+  islab explain model.islab new.csv --row 3 --baseline center
   islab explain model.islab
 """
 PREDICTION = ["output", "intercept", "link", "response", "response_lower", "response_upper"]
@@ -38,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--class", dest="output", metavar="NAME", help="explain this class or output only"
+    )
+    parser.add_argument(
+        "--baseline",
+        choices=("zero", "center"),
+        default="zero",
+        help="count contributions from zero (the default) or from the mean of the training rows",
     )
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
     parser.add_argument("--json", action="store_true", help="say it in JSON")
@@ -68,7 +75,9 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
 
     rows = args.row or [0]
     X = model_columns(model, _chosen_rows(args.data, rows), args.data)
-    explained = model.explain_local(X, output=args.output, level=args.level, approximate=True)
+    explained = model.explain_local(
+        X, output=args.output, level=args.level, baseline=args.baseline, approximate=True
+    )
     covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
     for frame in (covariates, predictions):
         frame["row"] = frame["row"].map(dict(enumerate(rows)))

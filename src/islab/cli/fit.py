@@ -21,6 +21,7 @@ examples:
   islab fit patients.csv --target diagnosis -o model.islab
   islab fit houses.tsv --target price --drop id --sparsity 0.8 -o model.islab
   islab fit visits.parquet --target visits --task counts --set max_epochs=50 -o model.islab
+  islab fit patients.csv --target diagnosis -o model.islab --report report.html
 """
 TASKS = ("classification", "regression", "counts")
 FEW_VALUES = 10
@@ -49,22 +50,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sparse", action="store_true", help="save the median network only, a few kilobytes"
     )
+    parser.add_argument(
+        "--report", metavar="FILE", help="HTML to write: the model, and the rows it learned from"
+    )
     parser.add_argument("--json", action="store_true", help="say it in JSON")
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.cli.tables import read_table, require_columns
+    from islab.cli.tables import known_targets, read_table, require_columns
+    from islab.files import writable
 
+    for path in filter(None, (args.output, args.report)):
+        writable(path)
     table = read_table(args.data)
     require_columns(table, [args.target, *args.drop], args.data, "which you named")
     if args.target in args.drop:
         raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
-    known = table[args.target].notna()
-    if not known.all():
-        print(f"{(~known).sum()} rows without a target are left out", file=sys.stderr)
-        table = table[known]
-    y = table.pop(args.target)
-    X = table.drop(columns=args.drop)
+    table, y = known_targets(table, args.target, args.data)
+    X = table.drop(columns=[args.target, *args.drop])
     if X.shape[1] == 0:
         raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
     task = args.task or detected_task(y)
@@ -75,6 +78,8 @@ def run(args: argparse.Namespace) -> None:
     model.fit(X, y)
     seconds = time.perf_counter() - start
     model.save(args.output, sparse=args.sparse)
+    if args.report is not None:
+        model.report(args.report, X, y)
     if args.json:
         facts = {"task": task, "target": args.target, "rows": len(X), "seconds": seconds}
         print(json.dumps({**facts, "model": args.output, "summary": model.summary().to_dict()}))

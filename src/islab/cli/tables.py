@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -63,6 +64,22 @@ def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why
     shown = ", ".join(present[:COLUMNS_SHOWN]) + (", ..." if len(present) > COLUMNS_SHOWN else "")
     hint = f"did you mean {near[0]!r}?" if near else f"it has {shown}"
     raise ValueError(f"Got {str(path)!r} without column {missing[0]!r}{more}, {why}; {hint}")
+
+
+def known_targets(
+    table: pd.DataFrame, target: str, path: str | Path
+) -> tuple[pd.DataFrame, pd.Series]:
+    """The rows whose target is known, and their targets; says what is left out."""
+    require_columns(table, [target], path, "which you named")
+    known = table[target].notna()
+    if not known.any():
+        raise ValueError(f"Got {str(path)!r} without a single value in column {target!r}")
+    if not known.all():
+        print(
+            f"{(~known).sum()} rows without a target are left out and not numbered", file=sys.stderr
+        )
+        table = table[known]
+    return table, table[target]
 
 
 def _kind(path: Path) -> str:

@@ -1,0 +1,45 @@
+"""Write a saved model and what it makes of a table to one HTML file.
+
+The page shows the active paths, explains rows and lets one change their values; with --target
+it also scores the predictions. It needs no network and no other file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+EXAMPLES = """\
+examples:
+  islab report model.islab test.csv --target diagnosis -o report.html
+  islab report model.islab new.csv --row 3 --row 17 -o report.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="file that `islab fit` wrote")
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML to write")
+    parser.add_argument("--target", metavar="COLUMN", help="score against this column")
+    parser.add_argument(
+        "--row",
+        type=int,
+        action="append",
+        metavar="N",
+        help="explain this row, counted from 0; repeatable; some that tell much if not given",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab import load
+    from islab.cli.predict import model_columns
+    from islab.cli.tables import known_targets, read_table
+    from islab.files import writable
+
+    writable(args.output)
+    model = load(args.model)
+    table, y = read_table(args.data), None
+    if args.target is not None:
+        table, y = known_targets(table, args.target, args.data)
+    model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)
+    print(f"report of {len(table)} rows written to {args.output}", file=sys.stderr)
