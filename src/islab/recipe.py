@@ -93,7 +93,7 @@ def default_recipe(
     learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
     kl_weight = min(1.0, 0.5 + level)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
-    batch = min(n_rows, max(64, min(256, n_rows // 4)))
+    batch = min(n_rows, max(64, min(512, n_rows // 4)))
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
