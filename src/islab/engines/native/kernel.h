@@ -10,7 +10,7 @@
 //     dNLL/dE = G' h         dNLL/dV = Gv' h^2         dNLL/dh = G E + 2 h (Gv V)
 //
 // and everything about a weight (the chain to mu, rho and lambda, the divergence, Adam, and the
-// E and V of the next step) happens in one sweep over the flat parameter vectors.
+// E and V of the next step) happens in one pass over the flat parameter vectors.
 //
 // Parameters. Flat vectors in the order of islab.architecture: covariate weights of all layers as
 // one matrix C (units, covariates), then the hidden weights of each later layer (width, width
@@ -19,9 +19,9 @@
 //
 // Activations. Batches are *unit-major*: a matrix (units, rows) whose rows of the data are
 // contiguous, so that the data rows are the SIMD direction everywhere: networks shrink to a few
-// units, batches do not. The layers' units are consecutive, so C gives all layers what they get
-// from the covariates in one product. Only two products are needed: `multiply` (out = A B) for
-// the forward pass and dNLL/dh, and `correlate` (out = A B') for the weights' gradients.
+// units, batches do not. The layers' units are consecutive, so the gradient of C is one product
+// for all layers. Only two products are needed: `multiply` (out = A B) for the forward pass and
+// dNLL/dh, and `correlate` (out = A B') for the weights' gradients.
 //
 // Padding. The number of data rows is rounded up to whole vectors. Padded rows have x = 0, y = 0
 // and, which is what silences them, sample weight 0: their G is 0. The distance between two units
