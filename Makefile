@@ -37,6 +37,8 @@ format: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/steps.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/shrinking.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fits.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/native_limit.py
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

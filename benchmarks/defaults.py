@@ -16,7 +16,6 @@ import argparse
 import json
 import time
 import warnings
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.metrics import calibration_error, selection_stability
 from tables import NAMES, Table, load
 
 RESULTS = Path(__file__).parent / "results"
@@ -70,24 +70,12 @@ def peer(method: str, table: Table) -> object:
     return make_pipeline(prepared(table.x), model)
 
 
-def ece(probability: NDArray, truth: NDArray, bins: int = 10) -> float:
-    """Expected calibration error of the most probable class, ten equal bins."""
-    confidence, right = probability.max(axis=1), probability.argmax(axis=1) == truth
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [
-        abs(right[which == b].mean() - confidence[which == b].mean()) * (which == b).mean()
-        for b in range(bins)
-        if (which == b).any()
-    ]
-    return float(sum(gaps))
-
-
 def judge_classes(probability: NDArray, truth: NDArray) -> dict[str, float]:
     chosen = np.clip(probability[np.arange(len(truth)), truth], 1e-12, None)
     return {
         "score": float((probability.argmax(axis=1) == truth).mean()),
         "nll": float(-np.log(chosen).mean()),
-        "calibration": ece(probability, truth),
+        "calibration": calibration_error(truth, probability),
     }
 
 
@@ -177,14 +165,9 @@ def judge(table: Table, method: str, n_folds: int = 5) -> dict:
             row[f"{label}_{key}"] = float(np.mean([run[label][key] for run in runs]))
     row["weights"] = float(np.mean([run["weights"] for run in runs]))
     row["covariates"] = float(np.mean([len(run["selected"]) for run in runs]))
-    row["stability"] = jaccard([set(run["selected"]) for run in runs])
+    row["stability"] = selection_stability([run["selected"] for run in runs])
     row["seconds"] = float(np.mean([run["seconds"] for run in runs]))
     return row
-
-
-def jaccard(sets: list[set]) -> float:
-    pairs = [(len(a & b), len(a | b)) for a, b in combinations(sets, 2)]
-    return float(np.mean([shared / every if every else 1.0 for shared, every in pairs]))
 
 
 def stored() -> pd.DataFrame:

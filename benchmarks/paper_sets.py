@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from defaults import jaccard, judge_classes, judge_numbers, log_scores, used_variables
+from defaults import judge_classes, judge_numbers, log_scores, used_variables
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.datasets import Dataset, load_abalone, load_mice, load_wbc, simulate
+from islab.metrics import selection_stability
 
 RESULTS = Path(__file__).parent / "results"
 SIMULATED = [f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in (0.0, 0.1, 0.5, 0.9)]
@@ -84,7 +85,7 @@ def main() -> None:
         means = {key: float(np.mean([r[key] for r in runs])) for key in ("score", "nll")}
         row |= {f"mean_{key}": value for key, value in means.items()}
         row["covariates"] = float(np.median([len(r["selected"]) for r in runs]))
-        row["stability"] = jaccard([set(r["selected"]) for r in runs])
+        row["stability"] = selection_stability([r["selected"] for r in runs])
         row["worst_score"] = float(min(r["score"] for r in runs))
         row["seeds"] = seeds
         results[name] = row
