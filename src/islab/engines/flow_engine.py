@@ -76,7 +76,7 @@ class FlowEngine(TorchEngine):
         self._take_inputs([np.arange(size) for size in n_inputs])
         rng = np.random.default_rng([seed, 1])
         self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
-        self._free = self._tensor(_joined([group.free() for group in self.groups]))
+        self._free = self._pieces(_joined([group.free() for group in self.groups]))
         self._moved = [group.moved(self.device, self.dtype) for group in self.groups]
 
     def posterior(self) -> Posterior:
@@ -102,8 +102,10 @@ class FlowEngine(TorchEngine):
         super().keep_units(masks, bias_shift)
 
     def state(self) -> State:
-        flow = {"parameters": self.flows.detach(), **self.flow_optimiser.state[self.flows]}
-        arrays = {f"flow_{name}": tensor.cpu().numpy().copy() for name, tensor in flow.items()}
+        states = [self.flow_optimiser.state[piece] for piece in self.flows]
+        arrays = {f"flow_{name}": _flat([s[name] for s in states]) for name in ADAM_MOMENTS}
+        arrays["flow_parameters"] = _flat(self.flows)
+        arrays["flow_step"] = np.array(max((float(s["step"]) for s in states), default=0.0))
         inputs = {f"inputs{layer}": index for layer, index in enumerate(self.layer_inputs)}
         return super().state() | arrays | inputs
 
@@ -186,11 +188,12 @@ class FlowEngine(TorchEngine):
 
     @torch.no_grad()
     def _update(self, rate: float, lambda_rate: float) -> None:
-        assert self.flows.grad is not None
-        self.flows.grad.mul_(self._free)
+        for piece, free in zip(self.flows, self._free, strict=True):
+            if piece.grad is not None:
+                piece.grad.mul_(free)
         self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
         self.flow_optimiser.step()
-        self.flows.grad = None
+        self.flow_optimiser.zero_grad()
         super()._update(rate, lambda_rate)
 
     # -- memory -------------------------------------------------------------------------
@@ -198,16 +201,23 @@ class FlowEngine(TorchEngine):
     def _take_flows(
         self, flows: NDArray, moments: Sequence[NDArray] = (), n_steps: int = 0
     ) -> None:
-        self.flows = self._tensor(flows).requires_grad_()
-        self.flow_optimiser = self._adam(self.flows, moments, n_steps)
+        """Each piece is a tensor of its own: gradients then need not be put together."""
+        self.flows = [piece.requires_grad_() for piece in self._pieces(flows)]
+        self.flow_optimiser = self._adam(
+            self.flows, [self._pieces(moment) for moment in moments], n_steps
+        )
+
+    def _pieces(self, flat: NDArray) -> list[Tensor]:
+        """A number for every parameter of the flows, cut into pieces, group after group."""
+        sizes = [size for group in self.groups for size in group.sizes]
+        shapes = [shape for group in self.groups for shape in group.shapes]
+        parts = self._tensor(flat).split(sizes)
+        return [part.reshape(shape).clone() for part, shape in zip(parts, shapes, strict=True)]
 
     def _cut(self) -> list[list[Tensor]]:
-        """The flows' parameters as pieces by group, in one cut."""
-        sizes = [group.sizes for group in self.groups]
-        parts = self.flows.split([size for group in sizes for size in group])
-        ends = np.cumsum([0, *map(len, sizes)]).tolist()
-        flows = [parts[start:stop] for start, stop in pairwise(ends)]
-        return [g.shape(part) for g, part in zip(self.groups, flows, strict=True)]
+        """The flows' pieces by group."""
+        ends = np.cumsum([0, *(len(group.sizes) for group in self.groups)]).tolist()
+        return [self.flows[start:stop] for start, stop in pairwise(ends)]
 
     def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
         """Entries of each layer's ``z`` that are still in use."""
@@ -231,3 +241,8 @@ def _inputs_of(block: Block, by_input: Tensor) -> Tensor:
 
 def _joined(parts: list[NDArray]) -> NDArray:
     return np.concatenate([np.ones(0), *parts])
+
+
+def _flat(pieces: list[Tensor]) -> NDArray:
+    parts = [piece.detach().cpu().numpy().ravel() for piece in pieces]
+    return np.concatenate(parts) if parts else np.zeros(0)

@@ -5,14 +5,12 @@ for each input of the layer. Here live the distribution ``q(z)``, a Gaussian pus
 invertible transforms, and the auxiliary ``r(z | W)`` that closes the bound (Louizos & Welling
 2017). Layers with equally many inputs form a group and run as one batch.
 
-The parameters of all groups are one flat vector, cut into named pieces by a :class:`FlowGroup`;
-weights that a mask forbids are zero from the start and get no gradient, so masks cost nothing
-in the forward pass.
+A :class:`FlowGroup` says which pieces its parameters have; weights that a mask forbids are zero
+from the start and get no gradient, so masks cost nothing in the forward pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi, prod
@@ -159,10 +157,6 @@ class FlowGroup:
     def size(self) -> int:
         """Number of parameters."""
         return sum(self.sizes)
-
-    def shape(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """The flat pieces in their shapes."""
-        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def moved(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
         """The transforms' masks of moved entries as tensors."""

@@ -371,18 +371,24 @@ class TorchEngine:
         w, u = architecture.n_weights, architecture.n_units
         self._sizes = [w, w, w, u, u]
         self.theta = self._tensor(theta).requires_grad_()
-        self.optimiser = self._adam(self.theta, moments, n_steps)
+        self.optimiser = self._adam([self.theta], [[moment] for moment in moments], n_steps)
 
     def _adam(
-        self, parameters: Tensor, moments: Sequence[NDArray | Tensor] = (), n_steps: int = 0
+        self,
+        parameters: list[Tensor],
+        moments: Sequence[Sequence[NDArray | Tensor]] = (),
+        n_steps: int = 0,
     ) -> torch.optim.Adam:
-        """Adam on one vector, with the moments and steps it had before."""
+        """Adam with the first and second moments and the number of steps it had before."""
         fused = self.device.type != "mps"
-        adam = torch.optim.Adam([parameters], betas=ADAM_BETAS, eps=ADAM_EPS, fused=fused)
-        zeros = torch.zeros_like(parameters, requires_grad=False)
-        first, second = map(self._tensor, moments or (zeros, zeros))
-        step = torch.tensor(float(n_steps), device=self.device)
-        adam.state[parameters] = {"step": step, "exp_avg": first, "exp_avg_sq": second}
+        adam = torch.optim.Adam(parameters, betas=ADAM_BETAS, eps=ADAM_EPS, fused=fused)
+        zeros = [torch.zeros_like(tensor, requires_grad=False) for tensor in parameters]
+        for tensor, first, second in zip(parameters, *(moments or (zeros, zeros)), strict=True):
+            adam.state[tensor] = {
+                "step": torch.tensor(float(n_steps), device=self.device),
+                "exp_avg": self._tensor(first),
+                "exp_avg_sq": self._tensor(second),
+            }
         return adam
 
     def _parts(self, theta: Tensor) -> tuple[Tensor, ...]:
