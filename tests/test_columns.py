@@ -91,9 +91,49 @@ def test_a_constant_column_stays_at_its_training_value():
     np.testing.assert_array_equal(standard, 0)
 
 
-def test_a_constant_that_rounding_spoils_is_not_scaled_up():
-    encoder, covariates = learn(pd.DataFrame({"a": [0.1] * 7 + [0.1 + 1e-17]}))
-    assert np.abs(encoder.standardise(covariates)).max() < 1e-12
+@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, -1e-300, 0.0])
+def test_a_constant_standardises_to_0_whatever_rounding_does_to_its_mean(value):
+    encoder, covariates = learn(pd.DataFrame({"a": [value] * 7}))
+    np.testing.assert_array_equal(encoder.standardise(covariates), 0)
+
+
+def test_differences_in_the_last_digit_are_no_variation():
+    encoder, covariates = learn(pd.DataFrame({"a": [1.1] * 7 + [np.nextafter(1.1, 2)]}))
+    assert not encoder.varies.any()
+    np.testing.assert_array_equal(encoder.standardise(covariates), 0)
+
+
+def test_covariates_that_vary_are_told_from_those_that_do_not():
+    table = pd.DataFrame(
+        {
+            "varies": [1.0, 2.0, 3.0],
+            "constant": [5.0, 5.0, 5.0],
+            "absent": [5.0, None, 5.0],
+            "one": ["u", "u", "u"],
+            "two": ["u", "v", "u"],
+        }
+    )
+    encoder, covariates = learn(table)
+    assert encoder.varies.tolist() == [True, False, False, True, False, True]
+    np.testing.assert_array_equal(encoder.varies, np.ptp(covariates, axis=0) > 0)
+
+
+def test_the_range_in_training_is_kept():
+    encoder, _ = learn(pd.DataFrame({"a": [3.0, np.nan, -1.0, 2.0]}))
+    assert (encoder.variables[0].low, encoder.variables[0].high) == (-1.0, 3.0)
+
+
+def test_levels_that_are_spelled_alike_are_one():
+    encoder, covariates = learn(pd.DataFrame({"a": pd.Categorical([1, "1", "b", "1"])}))
+    assert encoder.variables[0].levels == ("1", "b")
+    np.testing.assert_array_equal(covariates[:, 0], [0, 0, 1, 0])
+
+
+def test_text_that_says_missing_is_missing():
+    encoder, covariates = learn(pd.DataFrame({"a": [MISSING_LEVEL, None, "b", "c"]}))
+    assert encoder.variables[0].levels == (MISSING_LEVEL, "b", "c")
+    np.testing.assert_array_equal(covariates[0], covariates[1])
+    np.testing.assert_allclose(encoder.variables[0].shares, [0.5, 0.25, 0.25])
 
 
 def test_a_column_without_values_is_ignored_with_a_warning():

@@ -9,12 +9,21 @@ a level. What a variable is, is learned once from the training table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from islab.reading import (
+    Column,
+    Labels,
+    columns_of,
+    is_number,
+    labelled,
+    numbers_from_text,
+    text_among_numbers,
+)
 
 Float = NDArray[np.floating]
 
@@ -23,21 +32,7 @@ MISSING_LEVEL = "(missing)"
 MOST_LEVELS = 1000
 FEW_LEVELS = 20
 NAMES_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class Labels:
-    """A column of text: for each row the number of its level, -1 where it is missing."""
-
-    codes: NDArray[np.intp]
-    levels: tuple[str, ...]
-    declared: bool  # whether the table says that the column is categorical
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-Column = NDArray[np.float64] | Labels
+LEAST_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,16 +44,27 @@ class Number:
     name : str
     fill : float
         Stands in for missing values: the mean in training.
+    low, high : float
+        Least and greatest value in training.
     indicator : bool
         Whether values were missing in training, so that a covariate tells where.
-    constant : bool
-        Whether training saw one value only, from which nothing can be learned.
     """
 
     name: str
     fill: float
+    low: float
+    high: float
     indicator: bool
-    constant: bool
+
+    @property
+    def constant(self) -> bool:
+        """Whether training saw one value only, from which nothing can be learned."""
+        return self.high - self.low <= LEAST_SPREAD * max(abs(self.low), abs(self.high))
+
+    @property
+    def varies(self) -> tuple[bool, ...]:
+        """For each covariate whether it did in training."""
+        return (not self.constant, True) if self.indicator else (not self.constant,)
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -67,7 +73,8 @@ class Number:
     def encode(self, column: Column) -> Float:
         """The covariates of the variable, (rows, covariates)."""
         if isinstance(column, Labels):
-            column = _numbers_from_text(column, self.name)
+            column = numbers_from_text(column, self.name)
+            _check(column, self.name, missing="impute")
         missing = np.isnan(column)
         if missing.any() and not (self.indicator or self.constant):
             warnings.warn(
@@ -106,6 +113,11 @@ class Category:
     def covariates(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={level}" for level in self.levels[self._first :])
 
+    @property
+    def varies(self) -> tuple[bool, ...]:
+        """For each covariate whether it did in training."""
+        return (len(self.levels) > 1,) * len(self.covariates)
+
     def encode(self, column: Column) -> Float:
         """The covariates of the variable, (rows, covariates)."""
         labels = column if isinstance(column, Labels) else self._text_from_numbers(column)
@@ -118,8 +130,8 @@ class Category:
         return table[codes][:, self._first :]
 
     def _text_from_numbers(self, column: NDArray[np.float64]) -> Labels:
-        labels = _factorize(column, declared=True)
-        if not any(_is_number(level) for level in self.levels) and labels.levels:
+        labels = labelled(column, declared=True)
+        if not any(is_number(level) for level in self.levels) and labels.levels:
             raise ValueError(
                 f"Got the number {labels.levels[0]} in column {self.name!r}, expected text as in "
                 f"training: {_listed(self.levels)}."
@@ -154,7 +166,7 @@ class ColumnEncoder:
         In the order of the table's columns.
     missing : {"impute", "error"}
     center, scale : (covariates,)
-        Mean and standard deviation in training; the scale of a constant is 1.
+        Mean and standard deviation in training; the value and 1 for a constant.
     """
 
     variables: tuple[Variable, ...]
@@ -183,7 +195,7 @@ class ColumnEncoder:
             Weights of rows in means and standard deviations.
         """
         variables, parts = [], []
-        for name, column in _columns(table, names):
+        for name, column in columns_of(table, names):
             _check(column, name, missing)
             variable = _learn_variable(column, name, sample_weight)
             variables.append(variable)
@@ -203,6 +215,11 @@ class ColumnEncoder:
         return tuple(v.name for v in self.variables for _ in v.covariates)
 
     @property
+    def varies(self) -> NDArray[np.bool_]:
+        """For each covariate whether it did in training; the others carry no information."""
+        return np.array([varies for v in self.variables for varies in v.varies], dtype=bool)
+
+    @property
     def owner_index(self) -> NDArray[np.intp]:
         """For each covariate the position of its variable."""
         counts = [len(variable.covariates) for variable in self.variables]
@@ -211,7 +228,7 @@ class ColumnEncoder:
     def encode(self, table: Any) -> Float:
         """Covariates in the user's units, (rows, covariates)."""
         parts = []
-        columns = _columns(table, [variable.name for variable in self.variables])
+        columns = columns_of(table, [variable.name for variable in self.variables])
         for variable, (name, column) in zip(self.variables, columns, strict=True):
             _check(column, name, self.missing)
             parts.append(variable.encode(column))
@@ -226,77 +243,6 @@ class ColumnEncoder:
         kinds = {cls: kind for kind, cls in KINDS.items()}
         variables = [{"kind": kinds[type(v)], **asdict(v)} for v in self.variables]
         return {"missing": self.missing, "variables": variables}
-
-
-def _columns(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
-    if isinstance(table, np.ndarray):
-        for number, name in enumerate(names):
-            yield name, table[:, number].astype(np.float64)
-        return
-    import narwhals as nw
-
-    frame = nw.from_native(table, eager_only=True)
-    for name, series in zip(names, frame.iter_columns(), strict=True):
-        yield name, _read(series, name)
-
-
-def _read(series: Any, name: str) -> Column:
-    """A column of a frame as numbers or as labels."""
-    import narwhals as nw
-
-    kind = series.dtype
-    if kind.is_numeric() or kind == nw.Boolean:
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    if series.null_count() == len(series):
-        return np.full(len(series), np.nan)
-    if kind in (nw.String, nw.Categorical, nw.Enum):
-        return _factorize(series.to_numpy(), declared=kind != nw.String)
-    values = series.to_list()
-    if kind == nw.Object:
-        text = [isinstance(value, str) for value in values if not _is_missing(value)]
-        if all(text):
-            return _factorize(np.array(values, dtype=object), declared=False)
-        number = [_is_real(value) for value in values if not _is_missing(value)]
-        if all(number):
-            return np.array([np.nan if _is_missing(v) else float(v) for v in values])
-        if all(a or b for a, b in zip(text, number, strict=True)):
-            return _numbers_from_text(_factorize(np.array(values, dtype=object), True), name)
-    example = next(value for value in values if not _is_missing(value))
-    raise ValueError(
-        f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, truth "
-        "values or text; try to derive such columns from it (from a date: the year, the month, "
-        "the days since a start) or drop it."
-    )
-
-
-def _factorize(values: NDArray, declared: bool) -> Labels:
-    import pandas as pd
-
-    codes, found = pd.factorize(np.asarray(values, dtype=object), use_na_sentinel=True)
-    return Labels(np.asarray(codes), tuple(_label(value) for value in found), declared)
-
-
-def _label(value: Any) -> str:
-    whole = _is_real(value) and not isinstance(value, bool) and float(value).is_integer()
-    return str(int(value)) if whole else str(value)
-
-
-def _is_missing(value: Any) -> bool:
-    import pandas as pd
-
-    return bool(pd.isna(value)) if np.ndim(value) == 0 else False
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check(column: Column, name: str, missing: str) -> None:
@@ -329,15 +275,16 @@ def _learn_variable(column: Column, name: str, sample_weight: Float | None) -> V
             UserWarning,
             stacklevel=2,
         )
-        return Number(name, fill=0.0, indicator=False, constant=True)
+        return Number(name, fill=0.0, low=0.0, high=0.0, indicator=False)
     weight = None if sample_weight is None else sample_weight[present]
     values = column[present]
-    constant = bool((values == values[0]).all())
     with np.errstate(over="ignore"):
-        fill = values[0] if constant else np.average(values, weights=weight)
-    if not np.isfinite(fill):
+        mean = float(np.average(values, weights=weight))
+    if not np.isfinite(mean):
         raise _too_large(name, values)
-    return Number(name, float(fill), indicator=not present.all(), constant=constant)
+    low, high = float(values.min()), float(values.max())
+    # Rounding may move the mean of equal numbers away from them.
+    return Number(name, min(max(mean, low), high), low, high, indicator=not present.all())
 
 
 def _learn_category(column: Labels, name: str, sample_weight: Float | None) -> Category:
@@ -353,43 +300,28 @@ def _learn_category(column: Labels, name: str, sample_weight: Float | None) -> C
     levels = [column.levels[number] for number in order]
     sizes = [counts[number + 1] for number in order]
     if (column.codes == -1).any():
-        levels.append(MISSING_LEVEL)
-        sizes.append(counts[0])
+        if MISSING_LEVEL in levels:
+            # A table that spells missing values as we do, and has others besides.
+            sizes[levels.index(MISSING_LEVEL)] += counts[0]
+        else:
+            levels.append(MISSING_LEVEL)
+            sizes.append(counts[0])
     shares = (np.array(sizes, dtype=float) / counts.sum()).tolist()
     return Category(name, tuple(levels), tuple(shares))
 
 
 def _check_levels(column: Labels, name: str) -> None:
     """Refuses text that is a spoilt column of numbers, or that no two rows share."""
-    text = [level for level in column.levels if not _is_number(level)]
+    text = [level for level in column.levels if not is_number(level)]
     if text and len(text) < len(column.levels) / 2 and len(column.levels) > FEW_LEVELS:
         code = column.levels.index(text[0])
-        raise _text_among_numbers(text[0], int((column.codes == code).argmax()), name)
+        raise text_among_numbers(text[0], int((column.codes == code).argmax()), name)
     if len(column.levels) > max(FEW_LEVELS, len(column) / 2):
         raise ValueError(
             f"Got {len(column.levels)} different texts in the {len(column)} rows of column "
             f"{name!r}, for example {column.levels[0]!r}, expected levels that rows share; try to "
             "drop the column, to make numbers of it, or to declare it categorical."
         )
-
-
-def _numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
-    """Text in a column that held numbers in training: fine where it spells numbers."""
-    wrong = [number for number, level in enumerate(column.levels) if not _is_number(level)]
-    if wrong:
-        row = int(np.isin(column.codes, wrong).argmax())
-        raise _text_among_numbers(column.levels[column.codes[row]], row, name)
-    values = np.array([*map(float, column.levels), np.nan])[column.codes]
-    _check(values, name, missing="impute")
-    return values
-
-
-def _text_among_numbers(value: str, row: int, name: str) -> ValueError:
-    return ValueError(
-        f"Got {value!r} in column {name!r} (row {row}), where other values are numbers, expected "
-        "numbers only; try to correct it, to replace it by NaN, or to declare the column "
-        "categorical."
-    )
 
 
 def _too_large(name: str, values: Float) -> ValueError:
@@ -409,9 +341,9 @@ def _center_and_scale(
     owners = [variable.name for variable in variables for _ in variable.covariates]
     for number in np.flatnonzero(~np.isfinite(scale)):
         raise _too_large(owners[number], covariates[:, number])
-    # Rounding leaves a little variance in a column of one value.
-    varies = scale > 1e-12 * np.maximum(np.abs(center), 1e-300)
-    return center, np.where(varies, scale, 1.0)
+    varies = [varies for variable in variables for varies in variable.varies]
+    # The rounded mean of equal numbers may differ from them.
+    return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

@@ -10,10 +10,12 @@ import pytest
 
 from islab import ISLaBRegressor, load
 from islab.architecture import Architecture
+from islab.columns import Number
 from islab.posterior import Initial, Posterior
 from islab.report import render_report, write_report
 from islab.report.charts import Scale
 from islab.report.scores import score as scored
+from islab.report.variables import _reach
 from islab.report.whatif import draws_that_fit, network_data
 from report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
 
@@ -181,6 +183,21 @@ def test_a_model_that_uses_nothing_is_reported(classifier):
     page = render_report(empty, X, labels(score), n_draws=10)
     assert "the prediction is the same for all rows" in page
     assert 'id="graph"' not in page
+
+
+def test_sliders_span_the_values_in_training(classifier):
+    X, _ = hostile_table()
+    page = render_report(classifier, X.iloc[:2], n_draws=10)
+    setting = next(each for each in embedded(page)["settings"] if each["name"] == SCRIPT)
+    assert (setting["low"], setting["high"]) == (X[SCRIPT].min(), X[SCRIPT].max())
+    assert 0 < setting["step"] < (setting["high"] - setting["low"]) / 50
+
+
+@pytest.mark.parametrize(("values", "step"), [([1.0, 4.0, 2.5], 1.0), ([1.0, 4.5, 2.5], 0.01)])
+def test_whole_numbers_are_changed_in_whole_steps(values, step):
+    # 2.5 is the mean, which stands where a value is missing.
+    variable = Number("a", fill=2.5, low=1.0, high=max(values), indicator=True)
+    assert _reach(variable, np.array(values)) == (1.0, max(values), step)
 
 
 def test_a_single_row_is_enough(classifier):

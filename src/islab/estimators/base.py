@@ -12,12 +12,14 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from islab.architecture import Architecture
 from islab.columns import ColumnEncoder
 from islab.engines import Problem
 from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.settings import check_params, engine_choice, make_recipe
 from islab.estimators.summary import ModelSummary, summarise_model
-from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows
+from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows, rows_where
+from islab.estimators.unused import learnable, over_all_covariates
 from islab.history import History
 from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
 from islab.posterior import Posterior
@@ -107,18 +109,22 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
         ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
         a row stands in the data when columns are standardised.
         """
+        if table_weight is not None and sample_weight is not None:
+            counts = table_weight > 0
+            X, target = rows_where(X, counts), target[counts]
+            sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         params = self.get_params(deep=False)
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
         y_center, y_scale = _target_scale(target, table_weight, likelihood)
-        problem = _weighted(
-            columns.standardise(covariates), (target - y_center) / y_scale, sample_weight
-        )
+        x = columns.standardise(covariates)[:, learnable(columns.varies)]
+        problem = _weighted(x, (target - y_center) / y_scale, sample_weight)
         n_classes = target.shape[1] if likelihood == "categorical" else 0
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        recipe = make_recipe(params, problem.n_rows, n_classes)
         found = fit_recipe(
             problem,
             likelihood,
-            make_recipe(params, problem.n_rows, n_classes),
+            recipe,
             seed=seed,
             engine=engine_choice(params),
             n_jobs=self.n_jobs,
@@ -133,9 +139,11 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
             outputs=outputs,
             variables=columns.owners,
         )
+        whole = Architecture(len(columns.varies), recipe.hidden, target.shape[1], recipe.input_skip)
+        posterior = over_all_covariates(found.posterior, columns.varies, whole.n_weights)
         self.columns_ = columns
-        self.posterior_ = found.posterior
-        self.network_ = found.posterior.median(units=units)
+        self.posterior_ = posterior
+        self.network_ = posterior.median(units=units)
         self.history_ = found.history
         self.elbo_ = float(found.elbo)
         self.seed_ = seed

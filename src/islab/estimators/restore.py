@@ -153,8 +153,10 @@ def _variable(entry: _Reader) -> Variable:
         raise BadState(f"a column is of kind {kind!r}")
     name = entry.get("name", str)
     if KINDS[kind] is Number:
-        indicator, constant = entry.get("indicator", bool), entry.get("constant", bool)
-        return Number(name, entry.number("fill"), indicator, constant)
+        low, fill, high = (entry.number(part) for part in ("low", "fill", "high"))
+        if not low <= fill <= high:
+            raise BadState(f"column {name!r} has a mean outside its range")
+        return Number(name, fill, low, high, entry.get("indicator", bool))
     shares = tuple(_finite(share) for share in entry.get("shares", list))
     levels = entry.texts("levels")
     if not levels or len(levels) != len(shares):

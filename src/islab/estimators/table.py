@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 FEWEST_ROWS = 2
@@ -20,6 +21,13 @@ def is_frame(table: Any) -> bool:
 def n_rows(table: Any) -> int:
     """Rows of a checked table."""
     return table.shape[0]
+
+
+def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
+    """Some rows of a checked table."""
+    if isinstance(table, np.ndarray):
+        return table[mask]
+    return nw.from_native(table, eager_only=True).filter(mask.tolist()).to_native()
 
 
 def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:

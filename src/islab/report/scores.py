@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.estimators.draws import by_rows
 from islab.likelihoods import get_likelihood
+from islab.metrics import interval_coverage, interval_width
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart
@@ -78,7 +79,11 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
         ("accuracy", "share of rows whose most probable class is right", True),
         ("log score", "mean of \N{MINUS SIGN}log probability of the right class; 0 is best", False),
         ("Brier score", "mean squared distance of probabilities and truth; 0 is best", False),
-        ("calibration error", "mean distance of stated and real frequencies; 0 is best", False),
+        (
+            "calibration error",
+            "mean distance of stated and real frequencies in bins of equally many rows; 0 is best",
+            False,
+        ),
     ]
     binary = len(model.classes_) == 2
     if binary and len(np.unique(codes)) == 2:
@@ -99,13 +104,12 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
 
 
 def _class_values(codes: NDArray[np.intp], probability: Float, error: float) -> list[float]:
-    from sklearn.metrics import roc_auc_score
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
     truth = np.eye(probability.shape[1])[codes]
-    own = np.maximum(probability[np.arange(len(codes)), codes], np.finfo(float).tiny)
     values = [
-        float((probability.argmax(axis=1) == codes).mean()),
-        float(-np.log(own).mean()),
+        float(accuracy_score(codes, probability.argmax(axis=1))),
+        float(log_loss(codes, probability, labels=np.arange(len(truth[0])))),
         float(((probability - truth) ** 2).sum(axis=1).mean()),
         error,
     ]
@@ -177,13 +181,14 @@ def _predicted(model: Any, X: Any, observed: Float, level: float, which: str) ->
 
 
 def _number_values(truth: Float, found: _Predicted, output: int) -> list[float]:
-    mean, low, high = (part[:, output] for part in (found.mean, found.lower, found.upper))
-    error = truth - mean
-    spread = ((truth - truth.mean()) ** 2).sum()
+    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+    mean = found.mean[:, output]
+    interval = np.column_stack([found.lower[:, output], found.upper[:, output]])
     return [
-        float(np.sqrt((error**2).mean())),
-        float(np.abs(error).mean()),
-        float(1 - (error**2).sum() / spread) if spread > 0 else float("nan"),
-        float(((truth >= low) & (truth <= high)).mean()),
-        float((high - low).mean()),
+        float(root_mean_squared_error(truth, mean)),
+        float(mean_absolute_error(truth, mean)),
+        float(r2_score(truth, mean)) if np.ptp(truth) > 0 else float("nan"),
+        interval_coverage(truth, interval),
+        interval_width(interval),
     ]

@@ -36,7 +36,7 @@ class Setting:
     columns : list of int
         The same, as positions among the variable's own covariates.
     low, high, step : float
-        Range of the values seen, and a step that suits it.
+        Range of the values in training, and a step that suits it.
     """
 
     variable: Variable
@@ -95,7 +95,7 @@ def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Floa
     Parameters
     ----------
     covariates : (rows, covariates)
-        Rows whose range the settings get.
+        Rows that settings start from; whole numbers among them are changed in whole steps.
     """
     position = {int(column): place for place, column in enumerate(network.covariates)}
     settings, first = [], 0
@@ -104,9 +104,8 @@ def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Floa
         columns = [column for column in range(width) if first + column in position]
         if columns:
             used = [position[first + column] for column in columns]
-            center, scale = encoder.center[first], encoder.scale[first]
-            low, high, step = _range(covariates[:, first], float(center), float(scale))
-            settings.append(Setting(variable, first, used, columns, low, high, step))
+            reach = _reach(variable, covariates[:, first])
+            settings.append(Setting(variable, first, used, columns, *reach))
         first += width
     return settings
 
@@ -122,11 +121,12 @@ def level_codes(variable: Category) -> Float:
     return table[:, len(variable.levels) - len(variable.covariates) :]
 
 
-def _range(values: Float, center: float, scale: float) -> tuple[float, float, float]:
-    """The range of the values, wider if they are all the same, and a round step for it."""
-    low, high = float(values.min()), float(values.max())
-    if low == high:
-        low, high = center - 3 * scale, center + 3 * scale
-    if bool((values == np.round(values)).all()) and high - low >= 1:
-        return np.floor(low), np.ceil(high), 1.0
+def _reach(variable: Variable, values: Float) -> tuple[float, float, float]:
+    """The range of the variable in training, and a round step for it."""
+    if isinstance(variable, Category):
+        return 0.0, 0.0, 1.0
+    low, high = variable.low, variable.high
+    given = values[values != variable.fill]  # what is missing is no whole number
+    if variable.constant or bool((np.mod([low, high, *given], 1) == 0).all()):
+        return low, high, 1.0
     return low, high, float(10 ** np.floor(np.log10((high - low) / STEPS)))

@@ -1,0 +1,130 @@
+"""Columns of any table as numbers or as labels: arrays, and data frames that narwhals knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A column of text: for each row the number of its level, -1 where it is missing."""
+
+    codes: NDArray[np.intp]
+    levels: tuple[str, ...]
+    declared: bool  # whether the table says that the column is categorical
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Column = NDArray[np.float64] | Labels
+
+
+def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
+    """Name and content of each column of an array or of a data frame."""
+    if isinstance(table, np.ndarray):
+        for number, name in enumerate(names):
+            yield name, table[:, number].astype(np.float64)
+        return
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    for name, series in zip(names, frame.iter_columns(), strict=True):
+        yield name, _read(series, name)
+
+
+def labelled(values: Any, declared: bool) -> Labels:
+    """Values as labels; those that are spelled alike are one level."""
+    import pandas as pd
+
+    codes, found = pd.factorize(np.asarray(values, dtype=object), use_na_sentinel=True)
+    spelled = [_label(value) for value in found]
+    levels = tuple(dict.fromkeys(spelled))
+    if len(levels) < len(spelled):
+        # The last entry serves code -1, a missing value.
+        codes = np.array([*map(levels.index, spelled), -1])[codes]
+    return Labels(np.asarray(codes), levels, declared)
+
+
+def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
+    """Text as the numbers that it spells."""
+    wrong = [number for number, level in enumerate(column.levels) if not is_number(level)]
+    if wrong:
+        row = int(np.isin(column.codes, wrong).argmax())
+        raise text_among_numbers(column.levels[column.codes[row]], row, name)
+    return np.array([*map(float, column.levels), np.nan])[column.codes]
+
+
+def text_among_numbers(value: str, row: int, name: str) -> ValueError:
+    """The error for one spoilt cell of a column of numbers."""
+    return ValueError(
+        f"Got {value!r} in column {name!r} (row {row}), where other values are numbers, expected "
+        "numbers only; try to correct it, to replace it by NaN, or to declare the column "
+        "categorical."
+    )
+
+
+def is_number(text: str) -> bool:
+    """Whether the text spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read(series: Any, name: str) -> Column:
+    """A column of a frame as numbers or as labels."""
+    import narwhals as nw
+
+    kind = series.dtype
+    if kind.is_numeric() or kind == nw.Boolean:
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return labelled(series.to_numpy(), declared=kind != nw.String)
+    values = series.to_list()
+    if kind == nw.Object:
+        text = [isinstance(value, str) for value in values if not _is_missing(value)]
+        if all(text):
+            return labelled(values, declared=False)
+        number = [_is_real(value) for value in values if not _is_missing(value)]
+        if all(number):
+            return np.array([np.nan if _is_missing(value) else _float(value) for value in values])
+        if all(a or b for a, b in zip(text, number, strict=True)):
+            return numbers_from_text(labelled(values, declared=True), name)
+    example = next(value for value in values if not _is_missing(value))
+    raise ValueError(
+        f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, truth "
+        "values or text; try to derive such columns from it (from a date: the year, the month, "
+        "the days since a start) or drop it."
+    )
+
+
+def _label(value: Any) -> str:
+    whole = _is_real(value) and not isinstance(value, bool) and value == value // 1
+    return str(int(value)) if whole else str(value)
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.isna(value)) if np.ndim(value) == 0 else False
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, bool | int | float | Decimal | np.bool_ | np.integer | np.floating)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
