@@ -210,6 +210,12 @@ def test_history_is_a_table_of_the_run():
     np.testing.assert_allclose(frame["elbo"], -(frame["nll"] + frame["kl"]))
 
 
+def test_history_can_be_plotted():
+    pytest.importorskip("matplotlib").use("Agg")
+    axes = train(make_engine(), STAGE, n_rows=60, seed=5).history.plot()
+    assert len(np.ravel(axes)) > 1
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"n_steps": 0}, "n_steps=0"), ({"batch_size": 0}, "batch_size=0"), ({"rate": -1}, "rate=-1")],

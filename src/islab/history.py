@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +47,9 @@ class History:
 
         frame = pd.DataFrame(self.to_array(), columns=list(COLUMNS))
         return frame.astype({"step": int, "used_weights": int, "hidden_units": int})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draws each column against the steps; see :func:`islab.plots.training_history`."""
+        from islab.plots import training_history
+
+        return training_history(self.to_frame(), ax=ax)
