@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from islab.architecture import Architecture
 from islab.engines import EngineChoice, Problem
@@ -20,6 +21,7 @@ from islab.paths import active_weights
 from islab.posterior import Initial, Posterior
 from islab.priors import EmpiricalBayes, Prior
 from islab.progress import ProgressBar
+from islab.schedules import Schedule
 from islab.training import Stage, Trained, train
 
 PLENTY_OF_ROWS = 16_000
@@ -226,10 +228,12 @@ class _Session:
             delayed(self.network)(linear, number, seed, report) for number, seed in enumerate(seeds)
         )
         runs = []
-        for run in Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs):
-            runs.append(run)
-            if run.interrupted:
-                break
+        # Runs that share the machine must not each take all of it for their matrix products.
+        with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
+            for run in Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs):
+                runs.append(run)
+                if run.interrupted:
+                    break
         return runs
 
     def network(
@@ -361,8 +365,6 @@ def paper_recipe(
     **stage: object,
 ) -> Recipe:
     """The paper's way: one stage, fixed priors, uniform means, rate halved at 50, 70 and 90 %."""
-    from islab.schedules import Schedule
-
     settings: dict = {
         "lambda_rate": rate,
         "schedule": Schedule("step", milestones=(0.5, 0.7, 0.9), drop=0.5),
@@ -382,14 +384,3 @@ def paper_recipe(
     return Recipe(
         hidden=hidden, network=network, initial=initial, activation="sigmoid", n_restarts=1
     )
-
-
-__all__ = [
-    "EmpiricalBayes",
-    "Fit",
-    "Recipe",
-    "default_recipe",
-    "fit",
-    "fixed_structure",
-    "paper_recipe",
-]
