@@ -1,0 +1,95 @@
+"""The README and the code that runs the documentation's examples."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+@pytest.fixture
+def run_code(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(ROOT / "docs" / "hooks")
+    return import_module("run_code")
+
+
+def targets(text):
+    """What a page links to, without addresses, anchors and names of the reference."""
+    links = re.findall(r"\]\(([^)\s#]+)[^)]*\)", re.sub(r"```.*?```", "", text, flags=re.S))
+    return [link for link in links if "://" not in link]
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_what_a_page_links_to_exists(page):
+    text = page.read_text(encoding="utf-8")
+    assert [link for link in targets(text) if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES]
+    assert [page for page in pages if page not in navigation] == []
+
+
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("agg")
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import train_test_split
+
+    monkeypatch.chdir(tmp_path)
+    example = re.search(r"```python\n(.*?)```", README, flags=re.S)[1]
+    parts = train_test_split(*load_iris(return_X_y=True, as_frame=True), random_state=0)
+    names = dict(zip(("X_train", "X_test", "y_train", "y_test"), parts, strict=True))
+    exec(example, names)
+    assert (tmp_path / "report.html").exists()
+
+
+def test_the_commands_of_the_readme_exist():
+    from islab.cli import make_parser
+
+    parser = make_parser()
+    for line in re.findall(r"^\$ islab (.*)$", README, flags=re.M):
+        parser.parse_args(line.split())
+
+
+def test_what_code_prints_stands_below_it(run_code):
+    page = "```python run\nx = 1\n```\n\n```python run\nprint(x + 1)\n```\n"
+    assert run_code.run_page(page, "page").markdown.endswith("```{ .text .output }\n2\n```\n")
+
+
+def test_a_figure_is_linked_and_returned(run_code):
+    page = "```python run\nimport matplotlib.pyplot as plt\n_ = plt.figure(figsize=(1, 1))\n```"
+    run = run_code.run_page(page, "page")
+    assert "![Figure](page-1.svg)" in run.markdown
+    assert run.figures[0].startswith(b"<?xml")
+
+
+def test_code_that_fails_stops_the_build(run_code):
+    with pytest.raises(run_code.CodeError, match="ZeroDivisionError"):
+        run_code.run_page("```python run\n1 / 0\n```", "page")
+
+
+def test_code_that_warns_stops_the_build(run_code):
+    page = "```python run\nimport warnings\nwarnings.warn('careful')\n```"
+    with pytest.raises(run_code.CodeError, match="careful"):
+        run_code.run_page(page, "page")
+
+
+def test_a_promised_error_that_does_not_come_stops_the_build(run_code):
+    with pytest.raises(run_code.CodeError, match="no error"):
+        run_code.run_page("```python raises\nx = 1\n```", "page")
+
+
+def test_a_command_that_fails_stops_the_build(run_code):
+    with pytest.raises(run_code.CodeError, match="exit code 3"):
+        run_code.run_page("```console run\n$ exit 3\n```", "page")
+
+
+def test_other_fences_stay_as_they_are(run_code):
+    page = "```python\nnot python at all\n```\n"
+    assert run_code.run_page(page, "page").markdown == page
