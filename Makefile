@@ -13,7 +13,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/engines/native/*.cpp src/islab/engines/native/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	touch $(STAMP)
 
 demo: setup
@@ -39,6 +39,9 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/shrinking.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fits.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/native_limit.py
+
+docs: setup
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
