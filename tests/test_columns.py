@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -278,3 +280,54 @@ def test_arrow_tables_are_read():
     values = {"a": [1.0, None, 3.0], "c": ["u", "v", None]}
     _, covariates = ColumnEncoder.learn(arrow.table(values), ["a", "c"])
     np.testing.assert_array_equal(covariates, learn(pd.DataFrame(values))[1])
+
+
+@pytest.mark.parametrize("value", [3.0, "text", None])
+def test_a_column_without_values_may_hold_anything_later(value):
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [None, None]})
+    with pytest.warns(UserWarning, match="without a single value"):
+        encoder, _ = learn(table)
+    np.testing.assert_array_equal(encoder.encode(table.assign(b=value))[:, 1], 0)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1, 2, 4], dtype=object),
+        np.array([Decimal(1), Decimal(2), Decimal(4)], dtype=object),
+        pd.arrays.SparseArray([1.0, 2.0, 4.0]),
+        pd.array([1, 2, 4], dtype="Int64"),
+        np.array([1, 2, 4], dtype=np.uint64),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_numbers_of_any_type_are_numbers(column):
+    np.testing.assert_array_equal(learn(pd.DataFrame({"a": column}))[1], [[1], [2], [4]])
+
+
+def test_truth_values_with_gaps_are_numbers():
+    column = np.array([True, np.nan, False, None], dtype=object)
+    _, covariates = learn(pd.DataFrame({"a": column}))
+    np.testing.assert_array_equal(covariates, [[1, 0], [0.5, 1], [0, 0], [0.5, 1]])
+
+
+def test_whole_numbers_too_large_for_floats_are_infinite():
+    with pytest.raises(ValueError, match="Got inf in column 'a'"):
+        learn(pd.DataFrame({"a": [10**400, 1]}))
+
+
+def test_large_whole_numbers_are_fine():
+    encoder, covariates = learn(pd.DataFrame({"a": [2**62, 2**61, 2**60]}))
+    np.testing.assert_allclose(encoder.standardise(covariates).std(), 1)
+
+
+def test_levels_that_are_declared_but_not_there_are_no_covariates():
+    column = pd.Categorical(["u", "v", "u"], categories=list("uvwx"))
+    encoder, _ = learn(pd.DataFrame({"a": column}))
+    assert encoder.variables[0].levels == ("u", "v")
+
+
+def test_a_column_called_like_a_level_of_another_is_refused():
+    table = pd.DataFrame({"c": ["u", "v", "w"], "c=u": [1.0, 0.0, 0.5]})
+    with pytest.raises(ValueError, match="Got columns 'c' and 'c=u', which both give"):
+        learn(table)

@@ -72,7 +72,9 @@ class Number:
 
     def encode(self, column: Column) -> Float:
         """The covariates of the variable, (rows, covariates)."""
-        if isinstance(column, Labels):
+        if isinstance(column, Labels) and self.constant:
+            column = np.where(column.codes == -1, np.nan, self.fill)
+        elif isinstance(column, Labels):
             column = numbers_from_text(column, self.name)
             _check(column, self.name, missing="impute")
         missing = np.isnan(column)
@@ -200,6 +202,7 @@ class ColumnEncoder:
             variable = _learn_variable(column, name, sample_weight)
             variables.append(variable)
             parts.append(variable.encode(column))
+        _check_names(variables)
         covariates = np.concatenate(parts, axis=1)
         center, scale = _center_and_scale(covariates, sample_weight, variables)
         return cls(tuple(variables), missing, center, scale), covariates
@@ -263,6 +266,19 @@ def _check(column: Column, name: str, missing: str) -> None:
             f"Got missing='error' and NaN in column {name!r} (row {int(absent.argmax())}), "
             "expected no missing values; try missing='impute', or impute them beforehand."
         )
+
+
+def _check_names(variables: list[Variable]) -> None:
+    """Refuses a column that is called as a covariate of another one."""
+    owners: dict[str, str] = {}
+    for variable in variables:
+        for covariate in variable.covariates:
+            other = owners.setdefault(covariate, variable.name)
+            if other != variable.name:
+                raise ValueError(
+                    f"Got columns {other!r} and {variable.name!r}, which both give a covariate "
+                    f"{covariate!r}, expected names that differ; try to rename or drop one."
+                )
 
 
 def _learn_variable(column: Column, name: str, sample_weight: Float | None) -> Variable:

@@ -91,7 +91,7 @@ def _read(series: Any, name: str) -> Column:
     if kind in (nw.String, nw.Categorical, nw.Enum):
         return labelled(series.to_numpy(), declared=kind != nw.String)
     values = series.to_list()
-    if kind == nw.Object:
+    if kind in (nw.Object, nw.Unknown):
         text = [isinstance(value, str) for value in values if not _is_missing(value)]
         if all(text):
             return labelled(values, declared=False)

@@ -121,6 +121,13 @@ def test_rows_without_a_target_are_left_out_and_counted(table, tmp_path, capsys)
     assert json.loads(out)["rows"] == 80
 
 
+def test_a_column_without_a_name_is_pointed_out(table, tmp_path, capsys):
+    table[:20].to_csv(tmp_path / "data.csv")
+    arguments = ["--target", "state", *QUICK, "-o", tmp_path / "m"]
+    _, _, err = run(capsys, "fit", tmp_path / "data.csv", *arguments)
+    assert "try --drop 'Unnamed: 0'" in err
+
+
 # -- predict ----------------------------------------------------------------------------------
 
 
@@ -370,6 +377,34 @@ def test_a_target_without_values(capsys, folder, table, tmp_path):
     table.assign(state=None).to_csv(tmp_path / "data.csv", index=False)
     line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "state", "-o", tmp_path / "m")
     assert "without a single value in column 'state'" in line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fit", "data.csv", "--target", "state", "-o", "data.csv"],
+        ["fit", "data.csv", "--target", "state", "-o", "new", "--report", "./new"],
+        ["predict", "state.islab", "data.csv", "-o", "data.csv"],
+        ["predict", "state.islab", "data.csv", "-o", "state.islab"],
+        ["report", "state.islab", "data.csv", "-o", "state.islab"],
+    ],
+    ids=" ".join,
+)
+def test_no_file_is_replaced_that_another_argument_names(capsys, folder, monkeypatch, command):
+    monkeypatch.chdir(folder)
+    assert "which is already in use" in one_line(capsys, *command)
+
+
+def test_columns_separated_by_semicolons(capsys, table, tmp_path):
+    table.to_csv(tmp_path / "data.csv", index=False, sep=";")
+    assert "separated by ';'" in one_line(capsys, "fit", tmp_path / "data.csv", *FIT)
+
+
+def test_a_target_of_numbers_with_a_cell_of_text(capsys, table, tmp_path):
+    prices = table["price"].astype(str).where(table.index != 5, "n/a?")
+    table.assign(price=prices).to_csv(tmp_path / "data.csv", index=False)
+    line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "price", "-o", tmp_path / "m")
+    assert "Got 'n/a?' in column 'price', where other values are numbers" in line
 
 
 def test_a_model_file_that_is_none(capsys, folder):

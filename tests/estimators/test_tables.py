@@ -1,5 +1,7 @@
 """What estimators make of tables that are not as they should be."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -135,3 +137,96 @@ def test_labels_of_several_types_are_refused(table):
 def test_whole_numbers_held_as_objects_are_classes(table):
     numbers = np.array([0, 1] * (len(table) // 2), dtype=object)
     assert ISLaBClassifier(**QUICK).fit(table, numbers).classes_.dtype.kind == "i"
+
+
+def test_a_path_instead_of_data_points_to_a_reader():
+    with pytest.raises(TypeError, match=r"Got X='data.csv', expected data; try pandas.read_csv"):
+        ISLaBClassifier(**QUICK).fit("data.csv", [0, 1])
+
+
+def test_a_name_instead_of_targets_points_to_the_column(table):
+    with pytest.raises(ValueError, match=r"Got y='age'.*try y=X\['age'\]"):
+        ISLaBRegressor(**QUICK).fit(table, "age")
+
+
+def test_masked_numbers_are_missing():
+    x = np.ma.masked_array(np.eye(6)[:, :2], mask=np.eye(6, 2, k=-3, dtype=bool))
+    model = ISLaBRegressor(**QUICK).fit(x, np.arange(6.0))
+    assert [variable.indicator for variable in model.columns_.variables] == [True, True]
+
+
+def test_masked_targets_are_refused(table):
+    y = np.ma.masked_less(np.arange(len(table)), 3)
+    with pytest.raises(ValueError, match="Got masked values in y"):
+        ISLaBRegressor(**QUICK).fit(table, y)
+
+
+def test_sparse_matrices_are_refused_with_the_remedy(table, labels):
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match=r"toarray\(\)"):
+        ISLaBClassifier(**QUICK).fit(scipy_sparse.eye_array(len(table)), labels)
+
+
+def test_one_row_is_predicted(classifier, table):
+    assert classifier.predict(table[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("Int64", "i"), ("boolean", "b"), ("category", "i"), ("Float64", "f")]
+)
+def test_nullable_classes_keep_their_type(table, dtype, kind):
+    y = pd.Series([0, 1] * (len(table) // 2)).astype(dtype)
+    for same in (y, y.array):
+        assert ISLaBClassifier(**QUICK).fit(table, same).classes_.dtype.kind == kind
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        pd.to_datetime(["2020", "2021"]),
+        np.array([b"a", b"b"]),
+        pd.Series([(1, 2), (3, 4)]),
+        pd.Series([[1], [3, 4]]),
+        [Decimal(1), Decimal(2)],
+    ],
+    ids=lambda classes: type(classes[0]).__name__,
+)
+def test_classes_that_no_file_could_hold_are_refused(table, classes):
+    y = pd.Series(list(classes) * (len(table) // 2))
+    if isinstance(classes, np.ndarray):
+        y = np.tile(classes, len(table) // 2)
+    with pytest.raises(ValueError, match=r"Got classes such as .* in y.*try y\.astype\(str\)"):
+        ISLaBClassifier(**QUICK).fit(table, y)
+
+
+@pytest.mark.parametrize("unit", [1e300, 1e-300])
+def test_targets_whose_variance_no_number_holds_are_refused(table, numbers, unit):
+    with pytest.raises(ValueError, match=r"Got y from .*try another unit"):
+        ISLaBRegressor(**QUICK).fit(table, unit * (numbers - numbers.mean()))
+
+
+@pytest.mark.parametrize("unit", [1e140, 1e-140])
+def test_targets_in_extreme_units_are_learned(regressor, table, numbers, unit):
+    model = ISLaBRegressor(**QUICK).fit(table, unit * numbers)
+    np.testing.assert_allclose(model.predict(table), unit * regressor.predict(table), rtol=1e-3)
+    assert (np.diff(model.predict_interval(table)) > 0).all()
+
+
+def test_whole_numbers_too_large_for_floats_are_refused(table):
+    with pytest.raises(ValueError, match=r"too large.* in y"):
+        ISLaBRegressor(**QUICK).fit(table, [10**400] * len(table))
+
+
+def test_targets_of_another_shape_are_refused(regressor, table, numbers):
+    with pytest.raises(ValueError, match=r"Got y of shape \(120, 2\), expected \(120,\)"):
+        regressor.residuals(table, np.column_stack([numbers, numbers]))
+
+
+def test_no_levels_are_refused(regressor, table):
+    with pytest.raises(ValueError, match=r"Got levels=\[\]"):
+        regressor.predict_quantiles(table, [])
+
+
+def test_a_level_in_words_is_refused(regressor, table):
+    with pytest.raises(ValueError, match=r"Got level='0\.9', expected a number"):
+        regressor.predict_interval(table, "0.9")

@@ -57,11 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.cli.tables import known_targets, read_table, require_columns
-    from islab.files import writable
+    from islab.cli.tables import known_targets, read_table, require_columns, require_output
 
-    for path in filter(None, (args.output, args.report)):
-        writable(path)
+    require_output(args.output, args.data)
+    require_output(args.report, args.data, args.output)
     table = read_table(args.data)
     require_columns(table, [args.target, *args.drop], args.data, "which you named")
     if args.target in args.drop:
@@ -70,6 +69,10 @@ def run(args: argparse.Namespace) -> None:
     X = table.drop(columns=[args.target, *args.drop])
     if X.shape[1] == 0:
         raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    for name in X.columns[X.columns.str.startswith("Unnamed: ")]:
+        print(
+            f"column {name!r} has no name; if it counts rows, try --drop {name!r}", file=sys.stderr
+        )
     task = args.task or detected_task(y)
     how = "asked for" if args.task else "detected; --task changes it"
     print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
@@ -92,10 +95,25 @@ def detected_task(y: pd.Series) -> str:
     """Classification for text, truth values and a few whole numbers, else regression."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+    if not is_numeric_dtype(y):
+        _refuse_spoilt_numbers(y)
     if is_bool_dtype(y) or not is_numeric_dtype(y):
         return "classification"
     whole = bool((y == y.round()).all())
     return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
+
+
+def _refuse_spoilt_numbers(y: pd.Series) -> None:
+    """Refuses a target of numbers that a few cells of text have turned into text."""
+    from islab.reading import is_number
+
+    values = [str(value) for value in y.unique()]
+    text = [value for value in values if not is_number(value)]
+    if text and len(text) < len(values) / 2 and len(values) > FEW_VALUES:
+        raise ValueError(
+            f"Got {text[0]!r} in column {y.name!r}, where other values are numbers, expected "
+            "numbers only; try to leave such cells empty, or --task classification"
+        )
 
 
 def make_estimator(task: str, args: argparse.Namespace) -> Any:

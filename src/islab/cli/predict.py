@@ -37,9 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab import load
-    from islab.cli.tables import read_pieces
+    from islab.cli.tables import read_pieces, require_output
     from islab.files import replacing
 
+    require_output(args.output, args.model, args.data)
     model = load(args.model)
     pieces = (
         _as_text(predictions(model, model_columns(model, piece, args.data), args), number, args)

@@ -33,10 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from islab import load
     from islab.cli.predict import model_columns
-    from islab.cli.tables import known_targets, read_table
-    from islab.files import writable
+    from islab.cli.tables import known_targets, read_table, require_output
 
-    writable(args.output)
+    require_output(args.output, args.model, args.data)
     model = load(args.model)
     table, y = read_table(args.data), None
     if args.target is not None:

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from islab.files import writable
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -51,6 +53,15 @@ def read_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
         yield piece
     if n_rows == 0:
         raise ValueError(f"Got {str(path)!r} without a single row, expected a table")
+
+
+def require_output(path: str | None, *others: str) -> None:
+    """Refuses a file to write, if any, that cannot be written or that is one of the others."""
+    if path is None:
+        return
+    place = writable(path).resolve()
+    if place in [Path(other).resolve() for other in others]:
+        raise ValueError(f"Got {path!r} to write, which is already in use, expected another file")
 
 
 def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why: str) -> None:
@@ -102,9 +113,19 @@ def _text(path: Path) -> Iterator[pd.DataFrame]:
         with pd.read_csv(
             path, sep=SEPARATORS[_kind(path)], chunksize=ROWS_AT_ONCE, encoding="utf-8-sig"
         ) as pieces:
-            yield from pieces
+            for piece in pieces:
+                _check_separator(path, piece)
+                yield piece
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {error}") from error
+
+
+def _check_separator(path: Path, piece: pd.DataFrame) -> None:
+    if len(piece.columns) == 1 and ";" in str(piece.columns[0]):
+        raise ValueError(
+            f"Got {str(path)!r}, whose columns are separated by ';', expected commas; try to "
+            "export it with commas and decimal points, or as .parquet"
+        )
 
 
 def _parquet(path: Path) -> Iterator[pd.DataFrame]:

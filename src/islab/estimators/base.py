@@ -19,6 +19,7 @@ from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.settings import check_params, engine_choice, make_recipe
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows, rows_where
+from islab.estimators.target import target_scale
 from islab.estimators.unused import learnable, over_all_covariates
 from islab.history import History
 from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
@@ -115,7 +116,7 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         params = self.get_params(deep=False)
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
-        y_center, y_scale = _target_scale(target, table_weight, likelihood)
+        y_center, y_scale = target_scale(target, table_weight, likelihood)
         x = columns.standardise(covariates)[:, learnable(columns.varies)]
         problem = _weighted(x, (target - y_center) / y_scale, sample_weight)
         n_classes = target.shape[1] if likelihood == "categorical" else 0
@@ -361,12 +362,3 @@ def _weighted(x: Float, y: Float, sample_weight: Float | None) -> Problem:
         return Problem(x, y)
     counts = sample_weight > 0
     return Problem(x[counts], y[counts], sample_weight[counts])
-
-
-def _target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[Float, Float]:
-    """Center and scale on which targets are learned; only Gaussian ones have others than 0, 1."""
-    if likelihood != "gaussian":
-        return np.zeros(target.shape[1]), np.ones(target.shape[1])
-    center = np.average(target, axis=0, weights=weight)
-    scale = np.sqrt(np.average((target - center) ** 2, axis=0, weights=weight))
-    return center, np.where(scale > 1e-12 * np.maximum(np.abs(center), 1e-300), scale, 1.0)

@@ -243,7 +243,12 @@ class ISLaBRegressor(RegressorMixin, ISLaBEstimator):
         import pandas as pd
 
         predicted, sd = self.predict(X, return_std=True, model=model)
-        observed = checked_numbers(self, y, predicted, self.likelihood).reshape(predicted.shape)
+        observed = checked_numbers(self, y, predicted, self.likelihood)
+        if observed.size != predicted.size:
+            raise ValueError(
+                f"Got y of shape {observed.shape}, expected {predicted.shape}: as in training."
+            )
+        observed = observed.reshape(predicted.shape)
         residual = observed - predicted
         outputs = np.array(self.network_.units.outputs, dtype=object)
         return pd.DataFrame(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from os import PathLike
 from typing import Any
 
 import narwhals as nw
@@ -36,6 +37,10 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
     With ``reset`` the estimator learns names and number of columns, else they must agree.
     """
     fewest = FEWEST_ROWS if reset else 1
+    if isinstance(table, str | PathLike):
+        raise TypeError(f"Got X={str(table)!r}, expected data; try pandas.read_csv(X).")
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.ma.filled(table.astype(np.float64), np.nan)
     if hasattr(table, "collect"):
         raise TypeError(f"Got a lazy {type(table).__name__}, expected data; try X.collect().")
     if not is_frame(table):
@@ -83,6 +88,8 @@ def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
 def _first_text(table: Any) -> tuple[int, int, str] | None:
     """Row, column and value of the first cell that is no number."""
     cells = np.asarray(table, dtype=object)
+    if cells.ndim != 2:
+        return None
     for row, column in np.ndindex(cells.shape):
         try:
             float(cells[row, column])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,20 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 
+from islab.columns import LEAST_SPREAD
 from islab.estimators.table import frame_columns, is_frame, n_rows
 
 Float = NDArray[np.floating]
+
+LABEL_KINDS = "biufU"
+SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
 
 
 def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
     """Classes, one for each row of the table."""
     _require(estimator, y)
+    if isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        y = y.to_numpy()  # nullable types become what they are if nothing lacks
     labels = column_or_1d(y, warn=True)
     _check_rows(labels, table)
     missing = pd.isna(labels)
@@ -28,7 +35,14 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
             f"Got {labels[row]} in y (row {row}; NaN and inf are no classes), expected a class "
             "for each row; try to drop rows without one."
         )
-    return _of_one_type(labels) if labels.dtype.kind == "O" else labels
+    classes = _of_one_type(labels) if labels.dtype.kind == "O" else labels
+    text = classes.dtype.kind == "O" and isinstance(labels[0], str)
+    if not (text or classes.dtype.kind in LABEL_KINDS) or classes.ndim > 1:
+        raise ValueError(
+            f"Got classes such as {labels[0]!r} in y, expected text, whole numbers or truth "
+            "values; try y.astype(str)."
+        )
+    return classes
 
 
 def _of_one_type(labels: NDArray) -> NDArray:
@@ -41,7 +55,10 @@ def _of_one_type(labels: NDArray) -> NDArray:
             f"Got classes of different types in y ({', '.join(kinds)}), expected one type; try "
             "y.astype(str)."
         )
-    return np.array(labels.tolist())
+    try:
+        return np.array(labels.tolist())
+    except ValueError:  # lists of different lengths
+        return labels[:, None]
 
 
 def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:
@@ -51,6 +68,8 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
         values = check_array(
             y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
         )
+    except OverflowError as error:
+        raise ValueError(f"Got {error} in y, expected finite numbers; try another unit.") from error
     except ValueError as error:
         if "could not convert" not in str(error):
             raise
@@ -75,6 +94,28 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     return values
 
 
+def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[Float, Float]:
+    """Center and scale on which targets (rows, outputs) are learned.
+
+    Only Gaussian ones that vary have others than 0 and 1.
+    """
+    if likelihood != "gaussian":
+        return np.zeros(target.shape[1]), np.ones(target.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = np.average(target, axis=0, weights=weight)
+        reach = np.abs(target - center).max(axis=0)
+        share = (target - center) / np.where(reach > 0, reach, 1.0)
+        scale = reach * np.sqrt(np.average(share**2, axis=0, weights=weight))
+    varies = ~(scale <= LEAST_SPREAD * np.abs(center))
+    wrong = varies & ~((scale > SMALLEST_SCALE) & (scale < LARGEST_SCALE))
+    if wrong.any():
+        raise ValueError(
+            f"Got y from {target.min():.3g} to {target.max():.3g}, expected a standard deviation "
+            f"from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}; try another unit or a logarithm."
+        )
+    return center, np.where(varies, scale, 1.0)
+
+
 def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
     """Names of the targets: the user's if there are any."""
     if is_frame(y):
@@ -88,15 +129,15 @@ def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
 def checked_levels(levels: ArrayLike) -> Float:
     """Quantile levels, (levels,)."""
     values = np.atleast_1d(np.asarray(levels, dtype=float))
-    if values.ndim != 1 or not ((values > 0) & (values < 1)).all():
+    if values.ndim != 1 or not len(values) or not ((values > 0) & (values < 1)).all():
         raise ValueError(f"Got levels={levels!r}, expected numbers between 0 and 1.")
     return values
 
 
 def interval_levels(level: float) -> tuple[float, float]:
     """Levels of the ends of a central interval."""
-    if not 0 < level < 1:
-        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.9.")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"Got level={level!r}, expected a number between 0 and 1; try 0.9.")
     return (1 - level) / 2, (1 + level) / 2
 
 
@@ -106,6 +147,12 @@ def _require(estimator: Any, y: Any) -> None:
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; try "
             "fit(X, y)."
         )
+    if isinstance(y, str):
+        raise ValueError(
+            f"Got y={y!r}, expected a target for each row; try y=X[{y!r}], and X without it."
+        )
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise ValueError("Got masked values in y, expected a target for each row.")
 
 
 def _check_rows(y: NDArray, table: Any) -> None:
