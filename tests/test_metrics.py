@@ -86,10 +86,10 @@ def test_true_quantiles_have_the_least_pinball_loss():
 
 
 def test_pinball_loss_of_many_levels_is_half_the_crps():
-    levels = (np.arange(2000) + 0.5) / 2000
+    levels = (np.arange(200) + 0.5) / 200
     quantiles = norm.ppf(levels, loc=1.0, scale=2.0)[None]
     assert 2 * pinball_loss([2.5], quantiles, levels) == pytest.approx(
-        crps([2.5], [[1.0]], sd=2.0), rel=1e-3
+        crps([2.5], [[1.0]], sd=2.0), rel=0.01
     )
 
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import islab
 from islab import ISLaBClassifier
 from islab.engines import EngineChoice
 
@@ -132,23 +133,36 @@ model.predict_proba(x)
 model.explain_local(x[:1])
 model.explain_global(x)
 model.summary()
-model.save(sys.argv[1], sparse=True)
-islab.load(sys.argv[1]).predict(x)
+for name in ("full", "sparse"):
+    model.save(f"{name}.islab", sparse=name == "sparse")
+np.save("expected.npy", islab.load("sparse.islab").predict_proba(x))
+np.save("x.npy", x)
 assert "torch" not in sys.modules
 assert "matplotlib" not in sys.modules
 """
 
 
-def test_torch_is_not_imported_by_fitting_predicting_explaining_or_loading(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, str(tmp_path / "model.islab")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def other_process(tmp_path_factory):
+    """The script's result and the folder that it worked in."""
+    folder = tmp_path_factory.mktemp("process")
+    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode == 77:
         pytest.skip("the native engine is not compiled")
+    return done, folder
+
+
+def test_torch_is_not_imported_by_fitting_predicting_explaining_or_loading(other_process):
+    done, _ = other_process
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["full", "sparse"])
+def test_a_model_of_another_process_predicts_the_same_numbers(other_process, name):
+    _, folder = other_process
+    found = islab.load(folder / f"{name}.islab").predict_proba(np.load(folder / "x.npy"))
+    np.testing.assert_array_equal(found, np.load(folder / "expected.npy"))
 
 
 def test_importing_the_package_is_light():
@@ -157,8 +171,6 @@ def test_importing_the_package_is_light():
 
 
 def test_the_package_names_what_it_offers():
-    import islab
-
     assert set(islab.__all__) <= set(dir(islab))
     for name in islab.__all__:
         assert getattr(islab, name) is not None

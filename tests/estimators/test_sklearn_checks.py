@@ -13,9 +13,8 @@ QUICK = {
 }
 ESTIMATORS = [
     ISLaBClassifier(**QUICK),
-    ISLaBClassifier(**QUICK, missing="error"),
     ISLaBRegressor(**QUICK),
-    ISLaBRegressor(**QUICK, likelihood="poisson"),
+    ISLaBRegressor(**QUICK, likelihood="poisson", missing="error"),
 ]
 BATCHES = "training visits random batches of rows, which repeating or leaving out rows changes"
 

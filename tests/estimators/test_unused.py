@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor, load
-from islab.plots import pixel_maps
+from islab.architecture import Architecture
+from islab.estimators.unused import over_all_covariates
+from islab.posterior import Initial, Posterior
 
 from .conftest import QUICK
 
@@ -21,13 +23,11 @@ def pixels(n_rows=80, seed=0):
     return x, x[:, 5] > x[:, 6]
 
 
-@pytest.fixture(scope="module", params=["lrt", "flow"])
-def dense(request):
+@pytest.fixture(scope="module")
+def dense():
     """A model that keeps as much as it can."""
-    if request.param == "flow":
-        pytest.importorskip("torch")
-    settings = {**QUICK, "max_epochs": 5, "posterior": request.param}
-    return ISLaBClassifier(**settings, sparsity=0.0, prior_inclusion=0.9).fit(*pixels())
+    settings = {**QUICK, "max_epochs": 5, "prior_inclusion": 0.9}
+    return ISLaBClassifier(**settings, sparsity=0.0).fit(*pixels())
 
 
 def test_the_model_at_hand_uses_nearly_everything(dense):
@@ -63,14 +63,9 @@ def test_missing_values_where_all_was_constant_are_no_news(dense):
     np.testing.assert_array_equal(dense.predict_proba(holes), dense.predict_proba(x))
 
 
-def test_pictures_still_have_all_pixels(dense):
-    pytest.importorskip("matplotlib").use("agg")
-    assert dense.network_.n_covariates == 16
-    pixel_maps(dense.network_, (4, 4))
-
-
-def test_explanations_still_have_all_pixels(dense):
+def test_explanations_and_pictures_still_have_all_pixels(dense):
     x, _ = pixels()
+    assert dense.network_.n_covariates == 16
     assert dense.explain_local(x[:2]).slope.shape == (2, 16, 1)
     frame = dense.explain_global(x).to_frame("covariates")
     assert frame["used_probability"].to_numpy()[CONSTANT].max() == 0
@@ -89,6 +84,25 @@ def test_such_a_model_comes_back_from_a_file(dense, tmp_path):
 def test_weights_are_counted_as_if_all_pixels_were_read(dense):
     # 16 pixels, 4 hidden units, 1 output: v * h + (h + v) * m.
     assert dense.network_.n_weights_initial == 16 * 4 + (4 + 16)
+
+
+@pytest.mark.parametrize("input_skip", [True, False])
+def test_a_flow_over_all_covariates_draws_the_same_functions(input_skip):
+    rng = np.random.default_rng(0)
+    varies = np.array([True, False, True, False])
+    net = Architecture(2, (3, 2), 1, input_skip)
+    learned = Posterior.initialise(net, rng, Initial("dense", "dense"))
+    bank = rng.normal(1, 0.3, (40, net.input_index.max() + 1))
+    learned = learned.copy(multipliers=bank, input_index=net.input_index)
+    whole = over_all_covariates(learned, varies, 99)
+    x = np.where(varies, rng.normal(size=(5, 4)), 0.0)
+    few = learned.sample_predictor(x[:, varies], 4000, rng)
+    all_ = whole.sample_predictor(x, 4000, rng)
+    np.testing.assert_allclose(all_.mean(axis=0), few.mean(axis=0), atol=6 * few.std() / 4000**0.5)
+    np.testing.assert_allclose(
+        whole.median().predictor(x), learned.median().predictor(x[:, varies])
+    )
+    assert whole.n_weights_initial == 99
 
 
 def test_a_constant_column_leaves_the_model_as_it_is(regressor, table, numbers):
@@ -110,3 +124,18 @@ def test_what_varies_in_rows_of_weight_0_only_is_constant(table, labels):
     odd = table.assign(early=weight == 0, level=np.where(weight == 0, "u", "v"))
     model = ISLaBClassifier(**QUICK).fit(odd, labels, sample_weight=weight)
     assert [v.name for v in model.columns_.variables if not all(v.varies)] == ["early", "level"]
+
+
+@pytest.mark.slow  # importing torch takes longer than all other tests here
+def test_a_flow_is_learned_without_constant_pixels_and_comes_back(tmp_path):
+    pytest.importorskip("torch")
+    settings = {**QUICK, "max_epochs": 5, "posterior": "flow", "prior_inclusion": 0.9}
+    x, y = pixels()
+    model = ISLaBClassifier(**settings, sparsity=0.0).fit(x, y)
+    assert not np.isin(CONSTANT, model.network_.covariates).any()
+    model.save(tmp_path / "m.islab")
+    loaded = load(tmp_path / "m.islab")
+    for which in MODELS:
+        np.testing.assert_array_equal(
+            loaded.predict_proba(x, model=which), model.predict_proba(x, model=which)
+        )
