@@ -33,6 +33,7 @@ _HOMES = {
     "explain_local": "islab.explain",
     "load": "islab.store",
 }
+_MODULES = ("datasets", "explain", "export", "metrics", "plots", "report")
 
 
 def __getattr__(name: str) -> Any:
@@ -42,6 +43,8 @@ def __getattr__(name: str) -> Any:
         return version("islab-bnn")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"islab.{name}")
     raise AttributeError(f"module 'islab' has no attribute {name!r}")
 
 

@@ -281,7 +281,7 @@ def _mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
     low, high = centres.min(axis=0) + reach * sd, centres.max(axis=0) + reach * sd
     x = centres.mean(axis=0) + reach * np.sqrt(centres.var(axis=0) + sd**2)
     for _ in range(NEWTON_STEPS):
-        x = np.where((x > low) & (x < high), x, (low + high) / 2)
+        x = np.where((x >= low) & (x <= high), x, (low + high) / 2)
         score = (x - centres) / sd
         excess = ndtr(score).mean(axis=0) - level
         density = np.exp(-0.5 * score * score).mean(axis=0) / (np.sqrt(2 * np.pi) * sd)

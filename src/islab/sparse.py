@@ -121,7 +121,7 @@ class SparseNetwork:
         masks = [living[units] for units in full.units[:-1]]
         remaining = full.keep_units(masks)
         used_columns = _used_covariates(full, active)
-        compact, positions = _drop_covariates(remaining.architecture, used_columns)
+        compact, positions = drop_covariates(remaining.architecture, used_columns)
         weights = remaining.weights[positions]
         edges = np.flatnonzero(active[weights])
         chosen = weights[edges]
@@ -343,7 +343,7 @@ def _used_covariates(architecture: Architecture, active: NDArray[np.bool_]) -> I
     return np.flatnonzero(architecture.covariate_matrix(active).any(axis=0))
 
 
-def _drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:
+def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:
     """The architecture that reads only these columns, and its weights' old flat positions."""
     numbers = np.arange(architecture.n_weights)
     parts = [

@@ -349,7 +349,7 @@ def _record(engine: Engine, stage: Stage, progress: Progress, nll: float, kl: fl
         elbo=-(nll + kl),
         nll=nll,
         kl=kl,
-        density=kept.sum() / progress.n_initial.sum(),
+        density=kept.sum() / max(progress.n_initial.sum(), 1),
         used_weights=active_weights(net, kept).sum(),
         hidden_units=sum(net.hidden),
         noise=now.noise.mean(),

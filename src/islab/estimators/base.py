@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 Model = Literal["full", "median"]
 
-DEFAULT_MODEL: Model = "median"
+DEFAULT_MODEL: Model = "full"
 
 
 class ISLaBEstimator(SelectorMixin, BaseEstimator):

@@ -198,8 +198,9 @@ class ISLaBClassifier(ClassifierMixin, ISLaBEstimator):
         ----------
         X : DataFrame or (rows, columns)
         model : {"full", "median"}, optional
-            Average over the full posterior or over the median network, which is the default and
-            the better calibrated.
+            Average over the full posterior, which is the default and the better calibrated, or
+            over the median network, which is the one that pictures and explanations show. A file
+            saved with ``sparse=True`` holds the median network only.
         """
         covariates = self._covariates(X)
         parts = by_rows(

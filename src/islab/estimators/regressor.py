@@ -191,8 +191,9 @@ class ISLaBRegressor(RegressorMixin, ISLaBEstimator):
         return_std : bool
             Return also the standard deviation of the target, noise included.
         model : {"full", "median"}, optional
-            Average over the full posterior or over the median network, which is the default and
-            the better calibrated.
+            Average over the full posterior, which is the default and the better calibrated, or
+            over the median network, which is the one that pictures and explanations show. A file
+            saved with ``sparse=True`` holds the median network only.
         """
         covariates = self._covariates(X)
         noise = self.network_.noise_in_units()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from islab.engines.base import LARGEST_LAMBDA
 from islab.posterior import Posterior
-from islab.sparse import _drop_covariates
+from islab.sparse import drop_covariates
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
@@ -36,7 +36,7 @@ def over_all_covariates(posterior: Posterior, varies: Mask, n_weights_initial: i
     if varies.all():
         return posterior
     wide = replace(posterior.architecture, n_covariates=len(varies))
-    learned = _drop_covariates(wide, np.flatnonzero(learnable(varies)))[1]
+    learned = drop_covariates(wide, np.flatnonzero(learnable(varies)))[1]
     usable = np.ones(wide.n_weights, dtype=bool)
     wide.covariate_matrix(usable)[:, ~varies] = False
 
