@@ -153,6 +153,18 @@ def test_linear_problem_with_flows_ends_with_exactly_its_two_covariates(rho):
     assert accuracy(network, x, y) > 0.99
 
 
+def test_linear_problem_stays_linear_beside_a_network_with_flows():
+    problem, _, _ = split(simulated("linear", 0.0, 3000), 2000)
+    recipe = default_recipe(2000, hidden=(4,))
+    recipe = replace(recipe, network=replace(recipe.network, n_steps=300), n_restarts=1)
+    flow = EngineChoice("auto", "flow", options={"flow_width": 16})
+    found = fit(problem, "bernoulli", recipe, seed=0, engine=flow)
+    network = found.posterior.median()
+    assert set(found.elbos) == {"linear", "network 0"}
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+
+
 def test_nonlinear_problem_selects_its_two_covariates():
     problem, x, y = split(simulated("nonlinear", 0.0, 20_000), 16_000)
     recipe = replace(default_recipe(16_000), n_restarts=1)

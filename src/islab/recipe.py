@@ -216,7 +216,10 @@ class _Session:
     def linear(self, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.linear is not None
         start = self._start((), self.recipe.linear_initial, seed)
-        return self._train(start, self.recipe.linear, seed, report, "linear")
+        # Flows join where there is a network: a linear model gains little from them and
+        # learns far faster with independent weights.
+        alone = replace(self, engine=self.engine.with_independent_weights())
+        return alone._train(start, self.recipe.linear, seed, report, "linear")
 
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar

@@ -65,6 +65,10 @@ class EngineChoice:
                     raise
         return _torch_engine()
 
+    def with_independent_weights(self) -> EngineChoice:
+        """The same choice for an LRT posterior."""
+        return self if self.posterior == "lrt" else EngineChoice(self.name, device=self.device)
+
     def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> Engine:
         """An engine that holds the starting posterior and the data."""
         engine: Any = self.resolve()
