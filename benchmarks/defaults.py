@@ -177,7 +177,7 @@ def stored() -> pd.DataFrame:
 
 
 def summary() -> str:
-    """What is stored, as Markdown."""
+    """What is stored, as Markdown: predictions of the full posterior, which are the default."""
     frame = stored().sort_values(["task", "table", "method"])
     columns = ["score", "nll", "calibration"]
     lines = [
@@ -185,7 +185,7 @@ def summary() -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in frame.to_dict("records"):
-        scores = [f"{row['median_' + c]:.3f}" for c in columns]
+        scores = [f"{row['full_' + c]:.3f}" for c in columns]
         rest = [f"{row['weights']:.0f}", f"{row['covariates']:.0f}", f"{row['stability']:.2f}"]
         cells = [row["table"], row["method"], *scores, *rest, f"{row['seconds']:.1f}"]
         lines.append(f"| {' | '.join(cells)} |")
