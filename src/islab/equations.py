@@ -202,8 +202,9 @@ def softplus(rho: Any) -> Any:
         from scipy.special import log_expit
 
         return -log_expit(-rho)
-    xp = array_namespace(rho)
-    return xp.logaddexp(rho, xp.zeros_like(rho))
+    import torch.nn.functional as F
+
+    return F.softplus(rho, threshold=50.0)
 
 
 def sigmoid(lam: Array) -> Array:

@@ -57,7 +57,7 @@ def breast_cancer(seed: int) -> dict[str, Any]:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     split = train_test_split(X, y, test_size=0.1, random_state=seed, stratify=y)
     X_train, X_test, y_train, y_test = split
-    model = ISLaBClassifier(random_state=seed, verbose=sys.stderr.isatty())
+    model = ISLaBClassifier(n_jobs=-1, random_state=seed, verbose=sys.stderr.isatty())
     start = time.perf_counter()
     model.fit(X_train, y_train)
     seconds = time.perf_counter() - start
