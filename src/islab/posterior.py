@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,17 @@ class Posterior:
     input_index : (weights,), optional
         Column of ``multipliers`` for each weight.
     """
+
+    ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mu": ("weights",),
+        "rho": ("weights",),
+        "lam": ("weights",),
+        "bias_mu": ("units",),
+        "bias_rho": ("units",),
+        "noise": ("outputs",),
+        "multipliers": ("bank", "inputs"),
+        "input_index": ("weights",),
+    }
 
     architecture: Architecture
     mu: Float
@@ -228,21 +239,9 @@ class Posterior:
 
     def copy(self, **changes: object) -> Posterior:
         """A posterior that shares nothing with this one."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays = {name: getattr(self, name) for name in self.ARRAYS}
         copied = {name: None if a is None else np.array(a) for name, a in arrays.items()}
         return replace(self, **{**copied, **changes})  # type: ignore[arg-type]
-
-
-_ARRAYS = (
-    "mu",
-    "rho",
-    "lam",
-    "bias_mu",
-    "bias_rho",
-    "noise",
-    "multipliers",
-    "input_index",
-)
 
 
 def inclusion_bounds(inclusion: str | Bounds) -> Bounds:

@@ -1,9 +1,9 @@
-"""What classifier and regressor share: data in, a posterior learned, draws and explanations out."""
+"""What all estimators share: tables in, weights learned, draws and explanations out."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,87 +12,53 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from islab.architecture import Architecture
 from islab.columns import ColumnEncoder
 from islab.engines import Problem
 from islab.estimators.draws import by_rows, predictor_draws
-from islab.estimators.settings import check_params, engine_choice, make_recipe
+from islab.estimators.learned import Learned, WeightDistribution
+from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows, rows_where
 from islab.estimators.target import target_scale
-from islab.estimators.unused import learnable, over_all_covariates
 from islab.history import History
 from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
 from islab.posterior import Posterior
-from islab.recipe import fit as fit_recipe
 from islab.sparse import SparseNetwork, Units
 
 if TYPE_CHECKING:
     from islab.explain import GlobalExplanation, LocalExplanation
 
 Float = NDArray[np.floating]
+Mask = NDArray[np.bool_]
 Model = Literal["full", "median"]
 
 DEFAULT_MODEL: Model = "full"
 
 
-class ISLaBEstimator(SelectorMixin, BaseEstimator):
-    """Parameters, fitting, draws, selection, explanations and files of both estimators."""
+class NetworkEstimator(SelectorMixin, BaseEstimator):
+    """Fitting, draws, selection, explanations and files, whatever method learns the weights.
 
-    posterior_: Posterior | None
+    A class that inherits says how in ``_learn_weights`` and has the parameters ``missing``,
+    ``n_draws`` and ``random_state``.
+    """
+
+    weights_type: ClassVar[type] = Posterior
+    """What ``_learn_weights`` learns, to read it back from a file."""
+
+    posterior_: WeightDistribution | None
     network_: SparseNetwork
     columns_: ColumnEncoder
     history_: History
-    elbo_: float
+    elbo_: float | None
     seed_: int
     n_features_in_: int
+    missing: str
+    n_draws: int
+    random_state: Any
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        posterior: str = "lrt",
-        input_skip: bool = True,
-        sparsity: Any = "auto",
-        prior_inclusion: Any = "auto",
-        prior_scale: Any = "auto",
-        inclusion_init: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_restarts: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        shrink: bool = True,
-        early_stopping: bool = False,
-        engine: str = "auto",
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.posterior = posterior
-        self.input_skip = input_skip
-        self.sparsity = sparsity
-        self.prior_inclusion = prior_inclusion
-        self.prior_scale = prior_scale
-        self.inclusion_init = inclusion_init
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_restarts = n_restarts
-        self.n_draws = n_draws
-        self.missing = missing
-        self.shrink = shrink
-        self.early_stopping = early_stopping
-        self.engine = engine
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        """Learns from standardised data; ``varies`` says which covariates are not constant."""
+        raise NotImplementedError
 
     # -- learning -------------------------------------------------------------------------
 
@@ -114,23 +80,12 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
             counts = table_weight > 0
             X, target = rows_where(X, counts), target[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
-        params = self.get_params(deep=False)
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
         y_center, y_scale = target_scale(target, table_weight, likelihood)
-        x = columns.standardise(covariates)[:, learnable(columns.varies)]
+        x = columns.standardise(covariates)
         problem = _weighted(x, (target - y_center) / y_scale, sample_weight)
-        n_classes = target.shape[1] if likelihood == "categorical" else 0
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        recipe = make_recipe(params, problem.n_rows, n_classes)
-        found = fit_recipe(
-            problem,
-            likelihood,
-            recipe,
-            seed=seed,
-            engine=engine_choice(params),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        learned = self._learn_weights(problem, likelihood, columns.varies, seed)
         units = Units(
             x_center=columns.center,
             x_scale=columns.scale,
@@ -140,13 +95,11 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
             outputs=outputs,
             variables=columns.owners,
         )
-        whole = Architecture(len(columns.varies), recipe.hidden, target.shape[1], recipe.input_skip)
-        posterior = over_all_covariates(found.posterior, columns.varies, whole.n_weights)
         self.columns_ = columns
-        self.posterior_ = posterior
-        self.network_ = posterior.median(units=units)
-        self.history_ = found.history
-        self.elbo_ = float(found.elbo)
+        self.posterior_ = learned.weights
+        self.network_ = learned.weights.median(units=units)
+        self.history_ = learned.history
+        self.elbo_ = learned.elbo
         self.seed_ = seed
 
     def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:
@@ -185,7 +138,7 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
         source = self._source(model)
         return predictor_draws(source, self.network_.units, covariates, n_draws, self.seed_)
 
-    def _source(self, model: Model | None) -> Posterior | SparseNetwork:
+    def _source(self, model: Model | None) -> WeightDistribution | SparseNetwork:
         if model is None:
             model = "median" if self.posterior_ is None else DEFAULT_MODEL
         if model not in ("full", "median"):
@@ -281,7 +234,8 @@ class ISLaBEstimator(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         covariates = None if X is None else self._covariates(X)
         options = {"random_state": self.seed_, **options}
-        return explain_global(self.network_, covariates, self.posterior_, **options)
+        posterior = self.posterior_ if isinstance(self.posterior_, Posterior) else None
+        return explain_global(self.network_, covariates, posterior, **options)
 
     def explain_local(self, X: Any, **options: Any) -> LocalExplanation:
         """Exact slopes and contributions for each row, with credible intervals.

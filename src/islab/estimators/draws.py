@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.estimators.learned import WeightDistribution
 from islab.network import forward
-from islab.posterior import Posterior
 from islab.sparse import SparseNetwork, Units
 
 Float = NDArray[np.floating]
@@ -20,7 +20,11 @@ NUMBERS_IN_CACHE = 250_000
 
 
 def predictor_draws(
-    model: Posterior | SparseNetwork, units: Units, covariates: Float, n_draws: int, seed: int
+    model: WeightDistribution | SparseNetwork,
+    units: Units,
+    covariates: Float,
+    n_draws: int,
+    seed: int,
 ) -> Float:
     """Linear predictor in the user's units, (draws, rows, outputs).
 

@@ -1,14 +1,14 @@
-"""The regressor."""
+"""What every regressor does with a distribution over networks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from islab.estimators.base import ISLaBEstimator, Model
+from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
 from islab.estimators.table import checked_table
 from islab.estimators.target import (
@@ -24,135 +24,17 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 
 
-class ISLaBRegressor(RegressorMixin, ISLaBEstimator):
-    """Bayesian neural network that keeps few weights and explains each predicted number.
+class NetworkRegressor(RegressorMixin, NetworkEstimator):
+    """Numbers in, numbers with their uncertainty out, whatever method learns the weights.
 
-    Parameters
-    ----------
-    likelihood : {"gaussian", "poisson"}
-        Real targets with noise of a learned size, or counts.
-    hidden_layer_sizes : "auto" or tuple of int
-        Widths of the hidden layers to start from; ``()`` for a linear model.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
-        Local explanations are exact for the first three.
-    posterior : {"lrt", "flow"}
-        Independent weights, or weights tied by a normalizing flow (needs torch).
-    input_skip : bool
-        Whether covariates enter every layer or only the first.
-    sparsity : "auto" or float
-        From 0, the most accurate network, to 1, the one that is easiest to read.
-    prior_inclusion, prior_scale : "auto" or float
-        Prior probability that a weight is needed, and standard deviation of such a weight; a
-        number fixes what is otherwise learned from the data.
-    inclusion_init : "auto", str or (low, high)
-        Where the inclusion parameters, logits of the probabilities, start: a keyword such as
-        "dense" or "sparse", or bounds.
-    batch_size : "auto" or int
-    learning_rate_init : "auto" or float
-        Adam's highest rate.
-    max_epochs : "auto" or int
-        Passes over the data to train each network.
-    n_restarts : "auto" or int
-        Networks to train; the one with the highest ELBO stays.
-    n_draws : int
-        Draws of the model behind each prediction.
-    missing : {"impute", "error"}
-        What to do with missing values. Imputed numbers get the mean and a covariate that says
-        so; missing text is a level.
-    shrink : bool
-        Drop dead hidden units while training.
-    early_stopping : bool
-        End a stage when the ELBO no longer rises. No data are held out.
-    engine : {"auto", "native", "torch"}
-    device : str
-        "cpu", or a device of torch.
-    n_jobs : int, optional
-        Networks to train at the same time.
-    random_state : int, RandomState instance or None
-        Same number, same model. Predictions are the same each time in any case.
-    verbose : bool
-        Show a progress bar.
-
-    Attributes
-    ----------
-    network_ : SparseNetwork
-        The median network: predicts, and can be read.
-    posterior_ : Posterior
-        All weights; None if the model comes from a sparse file.
-    n_used_weights_ : int
-    elbo_ : float
-    history_ : History
-    columns_ : ColumnEncoder
-        How tables become covariates.
-    n_outputs_ : int
-    n_features_in_ : int
-    feature_names_in_ : (columns,)
-        If the training table had names.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = ISLaBRegressor(max_epochs=50, n_restarts=1, random_state=0).fit(X, y)
-    >>> model.predict_interval(X, level=0.9).shape
-    (442, 2)
+    A class that inherits may have a parameter ``likelihood``.
     """
 
     n_outputs_: int
+    likelihood: str = "gaussian"
     _flat: bool  # whether y was (rows,)
 
-    def __init__(
-        self,
-        *,
-        likelihood: str = "gaussian",
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        posterior: str = "lrt",
-        input_skip: bool = True,
-        sparsity: Any = "auto",
-        prior_inclusion: Any = "auto",
-        prior_scale: Any = "auto",
-        inclusion_init: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_restarts: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        shrink: bool = True,
-        early_stopping: bool = False,
-        engine: str = "auto",
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            activation=activation,
-            posterior=posterior,
-            input_skip=input_skip,
-            sparsity=sparsity,
-            prior_inclusion=prior_inclusion,
-            prior_scale=prior_scale,
-            inclusion_init=inclusion_init,
-            batch_size=batch_size,
-            learning_rate_init=learning_rate_init,
-            max_epochs=max_epochs,
-            n_restarts=n_restarts,
-            n_draws=n_draws,
-            missing=missing,
-            shrink=shrink,
-            early_stopping=early_stopping,
-            engine=engine,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.likelihood = likelihood
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ISLaBRegressor:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learns from rows and their targets.
 
         Parameters

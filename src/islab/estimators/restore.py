@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from islab.architecture import Architecture
 from islab.columns import KINDS, MISSING, Category, ColumnEncoder, Number, Variable
-from islab.estimators.base import ISLaBEstimator
-from islab.estimators.classifier import ISLaBClassifier
-from islab.estimators.regressor import ISLaBRegressor
-from islab.estimators.settings import check_params
+from islab.estimators.base import NetworkEstimator
+from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.islab import ISLaBClassifier, ISLaBRegressor
+from islab.estimators.learned import WeightDistribution
+from islab.estimators.regressor import NetworkRegressor
 from islab.history import COLUMNS, History
 from islab.likelihoods import LIKELIHOODS
 from islab.posterior import Posterior
@@ -24,9 +25,6 @@ from islab.sparse import SparseNetwork, Units
 
 Arrays = dict[str, NDArray]
 
-ESTIMATORS: dict[str, type[ISLaBEstimator]] = {
-    cls.__name__: cls for cls in (ISLaBClassifier, ISLaBRegressor)
-}
 MOST_LAYERS = 1000
 MOST_COMPACT_WEIGHTS = 50_000_000
 
@@ -35,7 +33,7 @@ class BadState(ValueError):
     """A description and arrays that are no estimator."""
 
 
-def from_state(description: dict[str, Any], arrays: Arrays) -> ISLaBEstimator:
+def from_state(description: dict[str, Any], arrays: Arrays) -> NetworkEstimator:
     """The estimator of a description, or :class:`BadState`."""
     try:
         return _estimator(_Reader(description), arrays)
@@ -81,18 +79,15 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-def _estimator(state: _Reader, arrays: Arrays) -> ISLaBEstimator:
-    name = state.get("estimator", str)
-    if name not in ESTIMATORS:
-        raise BadState(f"it holds a {name!r}, expected one of {', '.join(ESTIMATORS)}")
-    estimator = _unfitted(ESTIMATORS[name], _Reader(state.get("params", dict)))
+def _estimator(state: _Reader, arrays: Arrays) -> NetworkEstimator:
+    estimator = _unfitted(_kind(state.get("estimator", str)), _Reader(state.get("params", dict)))
     columns = _columns(_Reader(state.get("columns", dict)), arrays)
     n_features = state.size("n_features")
     if n_features != len(columns.variables):
         raise BadState("columns and features differ in number")
     units = _units(columns, state.texts("outputs"), arrays)
     sparse = state.get("sparse", bool)
-    posterior = None if sparse else _posterior(state, units, arrays)
+    posterior = None if sparse else _weights(estimator.weights_type, state, units, arrays)
     network = posterior.median(units=units) if posterior else _network(state, units, arrays)
 
     estimator.n_features_in_ = n_features
@@ -105,20 +100,33 @@ def _estimator(state: _Reader, arrays: Arrays) -> ISLaBEstimator:
     estimator.posterior_ = posterior
     estimator.network_ = network
     estimator.history_ = History() if sparse else _history(arrays)
-    estimator.elbo_ = state.number("elbo")
+    estimator.elbo_ = None if state.values.get("elbo") is None else state.number("elbo")
     estimator.seed_ = state.size("seed")
     _set_target(estimator, _Reader(state.get("target", dict)))
     return estimator
 
 
-def _unfitted(cls: type[ISLaBEstimator], params: _Reader) -> ISLaBEstimator:
+def _kind(name: str) -> type[NetworkEstimator]:
+    kinds: dict[str, type[NetworkEstimator]] = {
+        kind.__name__: kind for kind in (ISLaBClassifier, ISLaBRegressor)
+    }
+    if name not in kinds:
+        from islab.baselines import ESTIMATORS
+
+        kinds |= {kind.__name__: kind for kind in ESTIMATORS}
+    if name not in kinds:
+        raise BadState(f"it holds a {name!r}, expected one of {', '.join(kinds)}")
+    return kinds[name]
+
+
+def _unfitted(cls: type[NetworkEstimator], params: _Reader) -> NetworkEstimator:
     known = set(cls().get_params(deep=False))
     unknown = set(params.values) - known
     if unknown:
         raise BadState(f"it holds an unknown parameter, {min(unknown)!r}")
     values = {name: _unplain(value) for name, value in params.values.items()}
     estimator = cls(**values)
-    check_params(estimator.get_params(deep=False))
+    estimator._check_params()
     return estimator
 
 
@@ -201,28 +209,49 @@ def _likelihood(state: _Reader) -> str:
     return name
 
 
-def _posterior(state: _Reader, units: Units, arrays: Arrays) -> Posterior:
+def _weights(kind: type, state: _Reader, units: Units, arrays: Arrays) -> WeightDistribution:
     net = _architecture(state, len(units.outputs))
     if net.n_covariates != len(units.names):
         raise BadState("architecture and columns differ in number")
-    weights, biases = (net.n_weights,), (net.n_units,)
-    multipliers = index = None
-    if "multipliers" in arrays:
-        multipliers = arrays["multipliers"]
-        index = _indices(arrays, "input_index", weights, multipliers.shape[1])
-    return Posterior(
+    read = _posterior_arrays if kind is Posterior else _arrays_of
+    return kind(
         architecture=net,
-        mu=_array(arrays, "mu", weights),
-        rho=_array(arrays, "rho", weights),
-        lam=_array(arrays, "lam", weights),
-        bias_mu=_array(arrays, "bias_mu", biases),
-        bias_rho=_array(arrays, "bias_rho", biases),
         likelihood=_likelihood(state),
-        noise=_positive(arrays, "noise", (net.n_outputs,)),
         n_weights_initial=state.size("n_weights_initial"),
-        multipliers=multipliers,
-        input_index=index,
+        **read(kind, net, arrays),
     )
+
+
+def _arrays_of(kind: type[WeightDistribution], net: Architecture, arrays: Arrays) -> Arrays:
+    """The arrays of a distribution, each of the shape that it says."""
+    sizes = {
+        "weights": net.n_weights,
+        "units": net.n_units,
+        "outputs": net.n_outputs,
+        "layers": net.n_layers,
+        "covariates": net.n_covariates,
+        "inputs": sum(net.n_inputs(layer) for layer in range(net.n_layers)),
+    }
+    shapes = {name: tuple(sizes[word] for word in words) for name, words in kind.ARRAYS.items()}
+    read = {name: _array(arrays, name, shape) for name, shape in shapes.items()}
+    return {**read, "noise": _positive(arrays, "noise", (net.n_outputs,))}
+
+
+def _posterior_arrays(_: type, net: Architecture, arrays: Arrays) -> Arrays:
+    weights, biases = (net.n_weights,), (net.n_units,)
+    found = {
+        "mu": _array(arrays, "mu", weights),
+        "rho": _array(arrays, "rho", weights),
+        "lam": _array(arrays, "lam", weights),
+        "bias_mu": _array(arrays, "bias_mu", biases),
+        "bias_rho": _array(arrays, "bias_rho", biases),
+        "noise": _positive(arrays, "noise", (net.n_outputs,)),
+    }
+    if "multipliers" in arrays:
+        bank = arrays["multipliers"]
+        index = _indices(arrays, "input_index", weights, bank.shape[1])
+        found |= {"multipliers": bank, "input_index": index}
+    return found
 
 
 def _network(state: _Reader, units: Units, arrays: Arrays) -> SparseNetwork:
@@ -257,15 +286,15 @@ def _history(arrays: Arrays) -> History:
     return History.from_array(_array(arrays, "history", (len(history), len(COLUMNS))))
 
 
-def _set_target(estimator: ISLaBEstimator, target: _Reader) -> None:
+def _set_target(estimator: NetworkEstimator, target: _Reader) -> None:
     n_outputs = len(estimator.network_.units.outputs)
     likelihood = estimator.network_.likelihood
-    if isinstance(estimator, ISLaBRegressor):
+    if isinstance(estimator, NetworkRegressor):
         estimator._flat = target.get("flat", bool)
         estimator.n_outputs_ = n_outputs
         fits = likelihood == estimator.likelihood and (n_outputs == 1 or not estimator._flat)
     else:
-        assert isinstance(estimator, ISLaBClassifier)
+        assert isinstance(estimator, NetworkClassifier)
         estimator.classes_ = _classes(target)
         n_classes = len(estimator.classes_)
         fits = (likelihood, n_outputs) == (

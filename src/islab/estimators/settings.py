@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from islab.architecture import ACTIVATIONS
 from islab.columns import MISSING
 from islab.engines import EngineChoice
+from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
 from islab.posterior import Initial, inclusion_bounds
 from islab.recipe import Recipe, default_recipe
 from islab.training import Plateau, Stage
@@ -64,14 +63,23 @@ def hidden_widths(sizes: Any) -> tuple[int, ...]:
     return (int(sizes),) if isinstance(sizes, Integral) else tuple(int(size) for size in sizes)
 
 
-def check_params(params: dict[str, Any]) -> None:
-    """Refuses values that no fit can use, with the parameter's name and its rule."""
-    for name, (rule, expected) in _RULES.items():
+def check_params(params: dict[str, Any], rules: Rules | None = None) -> None:
+    """Refuses values that no fit can use, with the parameter's name and its rule.
+
+    Parameters
+    ----------
+    params : dict
+        Of an estimator.
+    rules : dict, optional
+        For parameters of its own: a test of the value, and what is expected in words.
+    """
+    for name, (rule, expected) in {**_RULES, **(rules or {})}.items():
         if name in params and not rule(params[name]):
             raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
-    if params["inclusion_init"] != "auto":
+    if params.get("inclusion_init", "auto") != "auto":
         inclusion_bounds(params["inclusion_init"])
-    engine_choice(params)
+    if "engine" in params:
+        engine_choice(params)
 
 
 def _stage(stage: Stage, network: Stage, params: dict[str, Any], n_rows: int) -> Stage:
@@ -111,67 +119,37 @@ def _initial(initial: Initial, params: dict[str, Any]) -> Initial:
     return replace(initial, covariate_inclusion=inclusion, hidden_inclusion=inclusion)
 
 
-def _auto(rule: Any) -> Any:
-    return lambda value: (isinstance(value, str) and value == "auto") or rule(value)
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-
-
-def _positive(value: Any) -> bool:
-    return _real(value) and 0 < value < inf
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
-def _widths(value: Any) -> bool:
-    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        return all(_count(width) for width in value)
-    return _count(value)
-
-
 def _inclusion(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Sequence) and len(value) == 2)
-
-
-def _one_of(*known: str) -> Any:
-    return lambda value: isinstance(value, str) and value in known
 
 
 _COUNT = "'auto' or a whole number of at least 1"
 _POSITIVE = "'auto' or a positive number"
 _FLAG = "True or False"
-_RULES: dict[str, tuple[Any, str]] = {
-    "hidden_layer_sizes": (_auto(_widths), "'auto' or widths such as (20, 20), or () for none"),
-    "activation": (_auto(_one_of(*ACTIVATIONS)), f"'auto' or one of {', '.join(ACTIVATIONS)}"),
-    "input_skip": (_flag, _FLAG),
+_RULES: Rules = {
+    "hidden_layer_sizes": (auto(widths), "'auto' or widths such as (20, 20), or () for none"),
+    "activation": (auto(one_of(*ACTIVATIONS)), f"'auto' or one of {', '.join(ACTIVATIONS)}"),
+    "input_skip": (flag, _FLAG),
     "sparsity": (
-        _auto(lambda value: _real(value) and 0 <= value <= 1),
+        auto(lambda value: real(value) and 0 <= value <= 1),
         "'auto' or a number from 0, the most accurate network, to 1, the easiest to read",
     ),
     "prior_inclusion": (
-        _auto(lambda value: _real(value) and 0 < value < 1),
+        auto(lambda value: real(value) and 0 < value < 1),
         "'auto' or a number between 0 and 1",
     ),
-    "prior_scale": (_auto(_positive), _POSITIVE),
+    "prior_scale": (auto(positive), _POSITIVE),
     "inclusion_init": (_inclusion, "'auto', a keyword such as 'dense', or (low, high)"),
-    "batch_size": (_auto(_count), _COUNT),
-    "learning_rate_init": (_auto(_positive), _POSITIVE),
-    "max_epochs": (_auto(_count), _COUNT),
-    "n_restarts": (_auto(_count), _COUNT),
+    "batch_size": (auto(count), _COUNT),
+    "learning_rate_init": (auto(positive), _POSITIVE),
+    "max_epochs": (auto(count), _COUNT),
+    "n_restarts": (auto(count), _COUNT),
     "n_draws": (
-        lambda value: _count(value) and value <= MOST_DRAWS,
+        lambda value: count(value) and value <= MOST_DRAWS,
         f"a whole number from 1 to {MOST_DRAWS}; 1000 is plenty",
     ),
-    "missing": (_one_of(*MISSING), f"one of {', '.join(MISSING)}"),
-    "shrink": (_flag, _FLAG),
-    "early_stopping": (_flag, _FLAG),
-    "likelihood": (_one_of("gaussian", "poisson"), "'gaussian' or 'poisson'"),
+    "missing": (one_of(*MISSING), f"one of {', '.join(MISSING)}"),
+    "shrink": (flag, _FLAG),
+    "early_stopping": (flag, _FLAG),
+    "likelihood": (one_of("gaussian", "poisson"), "'gaussian' or 'poisson'"),
 }

@@ -8,24 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.estimators.base import ISLaBEstimator
-from islab.estimators.classifier import ISLaBClassifier
-from islab.estimators.regressor import ISLaBRegressor
+from islab.estimators.base import NetworkEstimator
+from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.regressor import NetworkRegressor
+from islab.sparse import SparseNetwork
 
 Arrays = dict[str, NDArray]
 
 CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
 _UNITS = ("x_center", "x_scale", "y_center", "y_scale")
-_POSTERIOR = (
-    "mu",
-    "rho",
-    "lam",
-    "bias_mu",
-    "bias_rho",
-    "noise",
-    "multipliers",
-    "input_index",
-)
 _NETWORK = (
     "covariates",
     "unit_labels",
@@ -40,7 +31,7 @@ _NETWORK = (
 )
 
 
-def state_of(estimator: ISLaBEstimator, *, sparse: bool) -> tuple[dict[str, Any], Arrays]:
+def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, Any], Arrays]:
     """Description and arrays of a fitted estimator."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -52,6 +43,7 @@ def state_of(estimator: ISLaBEstimator, *, sparse: bool) -> tuple[dict[str, Any]
             "hold; try sparse=True."
         )
     model = network if sparse or posterior is None else posterior
+    fields = _NETWORK if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
     names = getattr(estimator, "feature_names_in_", None)
     description = {
         "estimator": type(estimator).__name__,
@@ -64,11 +56,10 @@ def state_of(estimator: ISLaBEstimator, *, sparse: bool) -> tuple[dict[str, Any]
         "architecture": asdict(model.architecture),
         "likelihood": network.likelihood,
         "n_weights_initial": int(network.n_weights_initial),
-        "elbo": float(estimator.elbo_),
+        "elbo": estimator.elbo_,
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
     }
-    fields = _NETWORK if sparse else _POSTERIOR
     arrays = {name: getattr(model, name) for name in fields if getattr(model, name) is not None}
     arrays |= {name: getattr(network.units, name) for name in _UNITS}
     if not sparse:
@@ -81,7 +72,7 @@ def _stored(array: NDArray) -> NDArray:
     return array if array.dtype.kind == "f" else array.astype(np.int64)
 
 
-def _params(estimator: ISLaBEstimator) -> dict[str, Any]:
+def _params(estimator: NetworkEstimator) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = None
@@ -106,10 +97,10 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def _target_of(estimator: ISLaBEstimator) -> dict[str, Any]:
+def _target_of(estimator: NetworkEstimator) -> dict[str, Any]:
     """What the estimator knows of its target besides the outputs' names and scales."""
-    if isinstance(estimator, ISLaBRegressor):
+    if isinstance(estimator, NetworkRegressor):
         return {"flat": estimator._flat}
-    assert isinstance(estimator, ISLaBClassifier)
+    assert isinstance(estimator, NetworkClassifier)
     classes = estimator.classes_
     return {"type": CLASS_TYPES[classes.dtype.kind], "classes": classes.tolist()}

@@ -13,7 +13,7 @@ from islab.names import printable, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.estimators.base import ISLaBEstimator
+    from islab.estimators.base import NetworkEstimator
 
 NAME_LENGTH = 36
 LINES_SHOWN = 30
@@ -109,24 +109,25 @@ def _cells(line: dict[str, Any]) -> list[str]:
     ]
 
 
-def summarise_model(estimator: ISLaBEstimator) -> ModelSummary:
+def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     """The summary of a fitted estimator."""
     network = estimator.network_
     facts = {
         "likelihood": network.likelihood,
         "outputs": shortened(printable(", ".join(network.units.outputs)), 2 * NAME_LENGTH),
-        "used weights": f"{network.n_used_weights} of {network.n_weights_initial}",
+        "used weights": f"{estimator.n_used_weights_} of {network.n_weights_initial}",
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
-        "ELBO": f"{estimator.elbo_:.2f}",
     }
+    if estimator.elbo_ is not None:
+        facts["ELBO"] = f"{estimator.elbo_:.2f}"
     if network.likelihood == "gaussian":
         sds = network.noise_in_units() ** 0.5
         facts["noise sd"] = ", ".join(f"{sd:.4g}" for sd in sds)
     return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))
 
 
-def _used_covariates(estimator: ISLaBEstimator) -> pd.DataFrame:
+def _used_covariates(estimator: NetworkEstimator) -> pd.DataFrame:
     """The used lines of the global explanation, the surest first."""
     network = estimator.network_
     frame = estimator.explain_global().covariates

@@ -1,0 +1,26 @@
+"""The paper's other methods behind the same face as ISLaB."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Imported when first asked for.
+_HOMES = {
+    "BayesianLinearClassifier": "linear",
+    "BayesianLinearRegressor": "linear",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ESTIMATORS":
+        return tuple(__getattr__(home) for home in _HOMES)
+    if name in _HOMES:
+        return getattr(import_module(f"islab.baselines.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'islab.baselines' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, "ESTIMATORS"})

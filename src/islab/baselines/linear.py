@@ -1,0 +1,84 @@
+"""Bayesian linear models with the same posterior: the network without hidden layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from islab.engines import Problem
+from islab.estimators import ISLaBRegressor
+from islab.estimators.base import Mask, NetworkEstimator
+from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.learned import Learned
+from islab.estimators.regressor import NetworkRegressor
+
+
+class BayesianLinearEstimator(NetworkEstimator):
+    """Parameters and learning of both linear models."""
+
+    def __init__(
+        self,
+        *,
+        posterior: str = "lrt",
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        engine: str = "auto",
+        device: str = "cpu",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.posterior = posterior
+        self.sparsity = sparsity
+        self.prior_inclusion = prior_inclusion
+        self.prior_scale = prior_scale
+        self.inclusion_init = inclusion_init
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_epochs = max_epochs
+        self.n_draws = n_draws
+        self.missing = missing
+        self.engine = engine
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        # Which of the two estimators stands behind it does not matter to the weights.
+        network = ISLaBRegressor(hidden_layer_sizes=(), **self.get_params(deep=False))
+        return network._learn_weights(problem, likelihood, varies, seed)
+
+
+class BayesianLinearClassifier(BayesianLinearEstimator, NetworkClassifier):
+    """Logistic regression, or softmax, that keeps few covariates (BLR in the paper).
+
+    Parameters are those of :class:`~islab.ISLaBClassifier` that a linear model has.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = BayesianLinearClassifier(random_state=0).fit(X, y)
+    >>> model.network_.max_depth
+    1
+    """
+
+
+class BayesianLinearRegressor(BayesianLinearEstimator, NetworkRegressor):
+    """Linear regression that keeps few covariates (BLR in the paper).
+
+    Parameters are those of :class:`~islab.ISLaBRegressor` that a linear model has.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = BayesianLinearRegressor(random_state=0).fit(X, y)
+    >>> bool(model.get_support()[list(X.columns).index("bmi")])
+    True
+    """

@@ -1,0 +1,336 @@
+"""The paper's method as a classifier and a regressor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from islab.architecture import Architecture
+from islab.engines import Problem
+from islab.estimators.base import Learned, Mask, NetworkEstimator
+from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.settings import engine_choice, make_recipe
+from islab.estimators.unused import learnable, over_all_covariates
+from islab.recipe import fit as fit_recipe
+
+
+class ISLaBEstimator(NetworkEstimator):
+    """Parameters of both estimators, and the recipe they stand for."""
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        posterior: str = "lrt",
+        input_skip: bool = True,
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_restarts: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        shrink: bool = True,
+        early_stopping: bool = False,
+        engine: str = "auto",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.posterior = posterior
+        self.input_skip = input_skip
+        self.sparsity = sparsity
+        self.prior_inclusion = prior_inclusion
+        self.prior_scale = prior_scale
+        self.inclusion_init = inclusion_init
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_epochs = max_epochs
+        self.n_restarts = n_restarts
+        self.n_draws = n_draws
+        self.missing = missing
+        self.shrink = shrink
+        self.early_stopping = early_stopping
+        self.engine = engine
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        params = self.get_params(deep=False)
+        n_outputs = problem.y.shape[1]
+        n_classes = n_outputs if likelihood == "categorical" else 0
+        recipe = make_recipe(params, problem.n_rows, n_classes)
+        found = fit_recipe(
+            replace(problem, x=problem.x[:, learnable(varies)]),
+            likelihood,
+            recipe,
+            seed=seed,
+            engine=engine_choice(params),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        whole = Architecture(len(varies), recipe.hidden, n_outputs, recipe.input_skip)
+        posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
+        return Learned(posterior, found.history, float(found.elbo))
+
+
+class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
+    """Bayesian neural network that keeps few weights and explains each class probability.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Factors on the rows of each class, as in scikit-learn.
+    hidden_layer_sizes : "auto" or tuple of int
+        Widths of the hidden layers to start from; ``()`` for a linear model.
+    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
+        Local explanations are exact for the first three.
+    posterior : {"lrt", "flow"}
+        Independent weights, or weights tied by a normalizing flow (needs torch).
+    input_skip : bool
+        Whether covariates enter every layer or only the first.
+    sparsity : "auto" or float
+        From 0, the most accurate network, to 1, the one that is easiest to read.
+    prior_inclusion, prior_scale : "auto" or float
+        Prior probability that a weight is needed, and standard deviation of such a weight; a
+        number fixes what is otherwise learned from the data.
+    inclusion_init : "auto", str or (low, high)
+        Where the inclusion parameters, logits of the probabilities, start: a keyword such as
+        "dense" or "sparse", or bounds.
+    batch_size : "auto" or int
+    learning_rate_init : "auto" or float
+        Adam's highest rate.
+    max_epochs : "auto" or int
+        Passes over the data to train each network.
+    n_restarts : "auto" or int
+        Networks to train; the one with the highest ELBO stays.
+    n_draws : int
+        Draws of the model behind each prediction.
+    missing : {"impute", "error"}
+        What to do with missing values. Imputed numbers get the mean and a covariate that says
+        so; missing text is a level.
+    shrink : bool
+        Drop dead hidden units while training.
+    early_stopping : bool
+        End a stage when the ELBO no longer rises. No data are held out.
+    engine : {"auto", "native", "torch"}
+    device : str
+        "cpu", or a device of torch.
+    n_jobs : int, optional
+        Networks to train at the same time.
+    random_state : int, RandomState instance or None
+        Same number, same model. Predictions are the same each time in any case.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : (classes,)
+    network_ : SparseNetwork
+        The median network: predicts, and can be read.
+    posterior_ : Posterior
+        All weights; None if the model comes from a sparse file.
+    n_used_weights_ : int
+    elbo_ : float
+    history_ : History
+    columns_ : ColumnEncoder
+        How tables become covariates.
+    n_features_in_ : int
+    feature_names_in_ : (columns,)
+        If the training table had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        class_weight: Any = None,
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        posterior: str = "lrt",
+        input_skip: bool = True,
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_restarts: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        shrink: bool = True,
+        early_stopping: bool = False,
+        engine: str = "auto",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            posterior=posterior,
+            input_skip=input_skip,
+            sparsity=sparsity,
+            prior_inclusion=prior_inclusion,
+            prior_scale=prior_scale,
+            inclusion_init=inclusion_init,
+            batch_size=batch_size,
+            learning_rate_init=learning_rate_init,
+            max_epochs=max_epochs,
+            n_restarts=n_restarts,
+            n_draws=n_draws,
+            missing=missing,
+            shrink=shrink,
+            early_stopping=early_stopping,
+            engine=engine,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+
+class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
+    """Bayesian neural network that keeps few weights and explains each predicted number.
+
+    Parameters
+    ----------
+    likelihood : {"gaussian", "poisson"}
+        Real targets with noise of a learned size, or counts.
+    hidden_layer_sizes : "auto" or tuple of int
+        Widths of the hidden layers to start from; ``()`` for a linear model.
+    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
+        Local explanations are exact for the first three.
+    posterior : {"lrt", "flow"}
+        Independent weights, or weights tied by a normalizing flow (needs torch).
+    input_skip : bool
+        Whether covariates enter every layer or only the first.
+    sparsity : "auto" or float
+        From 0, the most accurate network, to 1, the one that is easiest to read.
+    prior_inclusion, prior_scale : "auto" or float
+        Prior probability that a weight is needed, and standard deviation of such a weight; a
+        number fixes what is otherwise learned from the data.
+    inclusion_init : "auto", str or (low, high)
+        Where the inclusion parameters, logits of the probabilities, start: a keyword such as
+        "dense" or "sparse", or bounds.
+    batch_size : "auto" or int
+    learning_rate_init : "auto" or float
+        Adam's highest rate.
+    max_epochs : "auto" or int
+        Passes over the data to train each network.
+    n_restarts : "auto" or int
+        Networks to train; the one with the highest ELBO stays.
+    n_draws : int
+        Draws of the model behind each prediction.
+    missing : {"impute", "error"}
+        What to do with missing values. Imputed numbers get the mean and a covariate that says
+        so; missing text is a level.
+    shrink : bool
+        Drop dead hidden units while training.
+    early_stopping : bool
+        End a stage when the ELBO no longer rises. No data are held out.
+    engine : {"auto", "native", "torch"}
+    device : str
+        "cpu", or a device of torch.
+    n_jobs : int, optional
+        Networks to train at the same time.
+    random_state : int, RandomState instance or None
+        Same number, same model. Predictions are the same each time in any case.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    network_ : SparseNetwork
+        The median network: predicts, and can be read.
+    posterior_ : Posterior
+        All weights; None if the model comes from a sparse file.
+    n_used_weights_ : int
+    elbo_ : float
+    history_ : History
+    columns_ : ColumnEncoder
+        How tables become covariates.
+    n_outputs_ : int
+    n_features_in_ : int
+    feature_names_in_ : (columns,)
+        If the training table had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = ISLaBRegressor(max_epochs=50, n_restarts=1, random_state=0).fit(X, y)
+    >>> model.predict_interval(X, level=0.9).shape
+    (442, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        likelihood: str = "gaussian",
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        posterior: str = "lrt",
+        input_skip: bool = True,
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_restarts: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        shrink: bool = True,
+        early_stopping: bool = False,
+        engine: str = "auto",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            posterior=posterior,
+            input_skip=input_skip,
+            sparsity=sparsity,
+            prior_inclusion=prior_inclusion,
+            prior_scale=prior_scale,
+            inclusion_init=inclusion_init,
+            batch_size=batch_size,
+            learning_rate_init=learning_rate_init,
+            max_epochs=max_epochs,
+            n_restarts=n_restarts,
+            n_draws=n_draws,
+            missing=missing,
+            shrink=shrink,
+            early_stopping=early_stopping,
+            engine=engine,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.likelihood = likelihood

@@ -1,0 +1,65 @@
+"""What a method of learning hands to an estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.architecture import Architecture
+from islab.history import History
+
+if TYPE_CHECKING:
+    from islab.sparse import SparseNetwork, Units
+
+Float = NDArray[np.floating]
+
+
+class WeightDistribution(Protocol):
+    """A distribution over the weights of a network, and the small network to read in it.
+
+    :class:`~islab.posterior.Posterior` is one; every baseline has its own.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    likelihood : str
+    noise : (outputs,)
+        Noise variance of Gaussian outputs, 1 for others.
+    n_weights_initial : int
+        Weights before training; densities refer to it.
+    ARRAYS : dict
+        Name of each array that a file must hold, and its shape in words: "weights", "units",
+        "outputs", "layers", "covariates", or "inputs" (those of all layers, one after the other).
+    """
+
+    architecture: Architecture
+    likelihood: str
+    noise: Float
+    n_weights_initial: int
+    ARRAYS: ClassVar[dict[str, tuple[str, ...]]]
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Coherent draws of all weights (draws, weights) and biases (draws, units)."""
+
+    def median(self, *, units: Units | None = None) -> SparseNetwork:
+        """The network to read: what is kept, on active paths."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """The result of learning.
+
+    Attributes
+    ----------
+    weights : WeightDistribution
+    history : History
+    elbo : float, optional
+        If the method has such a bound.
+    """
+
+    weights: WeightDistribution
+    history: History
+    elbo: float | None = None
