@@ -1,7 +1,4 @@
-"""Scores of predictions and of selections that scikit-learn does not have.
-
-For accuracy, log loss, Brier score, ROC AUC, RMSE and the like, use :mod:`sklearn.metrics`.
-"""
+"""Scores of predictions and of selections that scikit-learn does not have."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def interval_width(interval: ArrayLike) -> float:
     return float(np.diff(_ends(interval), axis=1).mean())
 
 
-def crps(y: ArrayLike, draws: ArrayLike, sd: float = 0.0) -> float:
+def crps(y: ArrayLike, draws: ArrayLike, sd: ArrayLike = 0.0) -> float:
     """Mean continuous ranked probability score, in the unit of the target; 0 is best.
 
     Parameters
@@ -100,7 +97,7 @@ def crps(y: ArrayLike, draws: ArrayLike, sd: float = 0.0) -> float:
     y : (rows,)
     draws : (draws, rows)
         Of the target; or, with ``sd``, of its mean.
-    sd : float
+    sd : float or (rows,)
         Standard deviation of normal noise about the means.
 
     Notes
@@ -110,13 +107,12 @@ def crps(y: ArrayLike, draws: ArrayLike, sd: float = 0.0) -> float:
     costs ``d**2 / 2`` steps for each row.
     """
     truth, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
-    if centres.ndim != 2:
-        raise ValueError(f"Got draws of shape {centres.shape}, expected (draws, rows).")
-    _check_shapes("y", truth, "draws", centres[0])
-    if not 0 <= sd < np.inf:
-        raise ValueError(f"Got sd={sd}, expected 0 or a positive number.")
-    distance = _mean_distance(truth - centres, sd).mean(axis=0)
-    spread = [_spread(column, sd) for column in centres.T]
+    check_draws(truth, centres)
+    spreads = np.broadcast_to(np.asarray(sd, dtype=float), truth.shape)
+    if not ((spreads >= 0) & (spreads < np.inf)).all():
+        raise ValueError(f"Got sd={spreads.min():g}, expected 0 or a positive number.")
+    distance = _mean_distance(truth - centres, spreads).mean(axis=0)
+    spread = [_spread(column, own) for column, own in zip(centres.T, spreads, strict=True)]
     return float((distance - 0.5 * np.array(spread)).mean())
 
 
@@ -152,14 +148,14 @@ def inclusion_rate(selections: Sequence[Collection[str]], names: Sequence[str]) 
     return {name: sum(name in chosen for chosen in selections) / len(selections) for name in names}
 
 
-def _mean_distance(z: Float, sd: float) -> Float:
+def _mean_distance(z: Float, sd: ArrayLike) -> Float:
     """``E|Z|`` of a normal with mean ``z`` and that standard deviation."""
-    if sd == 0:
-        return np.abs(z)
     from scipy.special import erf
 
-    score = z / (sd * np.sqrt(2))
-    return z * erf(score) + sd * np.sqrt(2 / np.pi) * np.exp(-score * score)
+    width = np.asarray(sd, dtype=float)
+    score = z / (np.where(width > 0, width, 1.0) * np.sqrt(2))
+    spread = z * erf(score) + width * np.sqrt(2 / np.pi) * np.exp(-score * score)
+    return np.where(width > 0, spread, np.abs(z))
 
 
 def _spread(centres: Float, sd: float) -> float:
@@ -173,6 +169,12 @@ def _spread(centres: Float, sd: float) -> float:
     pairs = 2 * _mean_distance(centres[one] - centres[other], both).sum()
     alone = count * float(_mean_distance(np.zeros(1), both)[0])
     return float((pairs + alone) / count**2)
+
+
+def check_draws(truth: Float, draws: Float) -> None:
+    if draws.ndim != 2:
+        raise ValueError(f"Got draws of shape {draws.shape}, expected (draws, rows).")
+    _check_shapes("y", truth, "draws", draws[0])
 
 
 def _ends(interval: ArrayLike) -> Float:
