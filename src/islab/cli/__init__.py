@@ -1,4 +1,4 @@
-"""The command line: ``islab fit | predict | explain | report | summary | demo``."""
+"""The command line: ``islab fit | predict | explain | report | summary | reproduce | demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from islab.cli import demo, explain, fit, predict, report, summary
+from islab.cli import demo, explain, fit, predict, report, reproduce, summary
 
 COMMANDS = {
     "fit": fit,
@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": explain,
     "report": report,
     "summary": summary,
+    "reproduce": reproduce,
     "demo": demo,
 }
 EXAMPLES = """\
@@ -26,6 +27,7 @@ examples:
   islab predict model.islab new.csv -o predictions.csv --interval 0.9
   islab explain model.islab new.csv --row 3
   islab report model.islab new.csv -o report.html
+  islab reproduce wbc --quick
   islab demo
 """
 WRONG_INPUT = 2

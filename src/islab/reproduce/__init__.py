@@ -1,0 +1,11 @@
+"""The paper's experiments: run from declared settings, kept as JSON lines, set beside its numbers.
+
+``islab reproduce wbc`` runs one of them. A *cell* is one data set, method, recipe and seed; the
+recipe is ``paper``, the settings its authors tuned by hand, or ``default``, nothing set at all.
+"""
+
+from __future__ import annotations
+
+from islab.reproduce.names import DATASETS, METHODS, RECIPES, STUDIES
+
+__all__ = ["DATASETS", "METHODS", "RECIPES", "STUDIES"]

@@ -1,0 +1,131 @@
+"""One experiment: a data set, a method, a recipe and a seed; what it gave, kept as a JSON line."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+VERSIONS = ("islab-bnn", "numpy", "scipy", "scikit-learn", "torch")
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What to run."""
+
+    dataset: str
+    method: str
+    recipe: str
+    seed: int
+
+    @classmethod
+    def of(cls, record: Record) -> Cell:
+        """The cell that a record is of."""
+        return cls(record["dataset"], record["method"], record["recipe"], record["seed"])
+
+
+def run_cell(cell: Cell, quick: bool = False) -> Record:
+    """Fits and judges one model, on one thread.
+
+    Returns
+    -------
+    dict
+        The cell, its scores, ``seconds`` of processor time that the fit took, versions and
+        machine; or the cell and ``error``, a sentence.
+    """
+    from threadpoolctl import threadpool_limits
+
+    from islab.reproduce.methods import epochs_of, make_estimator
+    from islab.reproduce.scores import score
+    from islab.reproduce.tasks import load_task
+
+    try:
+        with threadpool_limits(1):
+            task = load_task(cell.dataset, cell.recipe, quick)
+            estimator = make_estimator(cell.method, task, cell.recipe, cell.seed, quick)
+            _one_thread()
+            start = time.process_time()
+            estimator.fit(task.x_train, task.y_train)
+            seconds = time.process_time() - start
+            scores = score(estimator, task)
+    except Exception as error:
+        return {**asdict(cell), "error": f"{type(error).__name__}: {error}"}
+    if cell.recipe == "paper":
+        scores["epochs"] = epochs_of(cell.dataset, cell.method)
+    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **_circumstances()}
+
+
+class Results:
+    """A folder of JSON lines, a file for each data set.
+
+    Parameters
+    ----------
+    folder : path
+        Made when the first line is added.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def add(self, record: Record) -> None:
+        """Appends a line; it is on the disk when this returns."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{record['dataset']}.jsonl"
+        with path.open("a+b") as file:
+            # A line that was cut short must not spoil the next one.
+            if file.tell() and _last_byte(file) != b"\n":
+                file.write(b"\n")
+            file.write(json.dumps(record).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, datasets: Iterable[str]) -> dict[Cell, Record]:
+        """The records of data sets by cell, the latest of each; lines cut short are left out."""
+        found = {}
+        for dataset in datasets:
+            path = self.folder / f"{dataset}.jsonl"
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            for record in filter(None, map(_parsed, lines)):
+                found[Cell.of(record)] = record
+        return found
+
+
+def _last_byte(file: Any) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
+
+
+def _parsed(line: str) -> Record | None:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def _one_thread() -> None:
+    """Torch's own pool heeds no limit from outside; it may be loaded by now or not at all."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _circumstances() -> Record:
+    loaded = [name for name in VERSIONS if name != "torch" or "torch" in sys.modules]
+    versions = {name: version(name) for name in loaded} | {"python": platform.python_version()}
+    machine = {"cores": os.cpu_count(), "cpu": _cpu_name(), "system": platform.system()}
+    return {"versions": versions, "machine": machine}
+
+
+def _cpu_name() -> str:
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,85 @@
+"""Runs cells over processes and keeps each as soon as it is finished."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+
+from islab.reproduce.cells import Cell, Record, Results, run_cell
+from islab.reproduce.names import family
+from islab.reproduce.settings import SETTINGS
+
+
+def plan(
+    datasets: Sequence[str], methods: Sequence[str], recipes: Sequence[str], seeds: Iterable[int]
+) -> list[Cell]:
+    """The cells of these data sets, methods and recipes.
+
+    Left out are those with the paper's recipe for methods that the paper did not run there.
+    """
+    return [
+        Cell(dataset, method, recipe, seed)
+        for dataset, method, recipe, seed in product(datasets, methods, recipes, list(seeds))
+        if recipe == "default" or (family(dataset), method) in SETTINGS
+    ]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    results: Results,
+    *,
+    jobs: int = 1,
+    quick: bool = False,
+    force: bool = False,
+    progress: bool = False,
+) -> list[Record]:
+    """Runs what is not stored yet; returns the failures, each with its ``error``.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    results : Results
+        Where finished cells are, and where new ones go at once.
+    jobs : int
+        Processes.
+    quick : bool
+        A few rows and epochs.
+    force : bool
+        Run also what is stored.
+    progress : bool
+        Show how far it is, where a person can see it.
+    """
+    done = {} if force else results.read(dict.fromkeys(cell.dataset for cell in cells))
+    missing = [cell for cell in cells if cell not in done]
+    failures = []
+    for record in _shown(_finished(missing, jobs, quick), len(missing), progress):
+        if "error" in record:
+            failures.append(record)
+        else:
+            results.add(record)
+    return failures
+
+
+def _finished(cells: Sequence[Cell], jobs: int, quick: bool) -> Iterator[Record]:
+    from joblib import Parallel, delayed
+
+    runs = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
+    return runs(delayed(run_cell)(cell, quick) for cell in cells)
+
+
+def _shown(records: Iterator[Record], total: int, progress: bool) -> Iterator[Record]:
+    from tqdm.auto import tqdm
+
+    with tqdm(
+        total=total,
+        unit="cell",
+        desc="reproduce",
+        disable=None if progress else True,
+        leave=False,
+        file=sys.stderr,
+    ) as bar:
+        for record in records:
+            bar.set_postfix_str(" ".join(map(str, Cell.of(record).__dict__.values())))
+            bar.update()
+            yield record

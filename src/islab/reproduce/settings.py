@@ -1,0 +1,117 @@
+"""The settings of the paper's appendix, one row for each data set and method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from islab.reproduce.names import family
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the paper trained one method on one data set.
+
+    Attributes
+    ----------
+    rate : float
+        Adam's learning rate.
+    epochs, batches : int
+        Passes over the data, and batches in each.
+    tau, psi : float
+        Prior standard deviation and inclusion probability; methods without them have None.
+    covariates, hidden : (low, high)
+        Where the inclusion parameters of weights from covariates and from hidden units start.
+    lambda_rate : float, optional
+        Learning rate of the inclusion parameters where it is another one.
+    """
+
+    rate: float
+    epochs: int
+    batches: int
+    tau: float | None = None
+    psi: float | None = None
+    covariates: Bounds | None = None
+    hidden: Bounds | None = None
+    lambda_rate: float | None = None
+
+
+HIDDEN: dict[str, tuple[int, ...]] = {
+    "linear": (20, 20, 20, 20),
+    "nonlinear": (20, 20, 20, 20),
+    "wbc": (50, 50),
+    "abalone": (200, 200),
+    "mice": (100, 100, 100, 100),
+    "mnist": (600, 600),
+    "fer2013": (200, 200),
+}
+
+SETTINGS: dict[tuple[str, str], Setting] = {
+    ("linear", "islab-lrt"): Setting(0.1, 200, 50, 2.5, 0.001, (5, 5), (-10, -7)),
+    ("linear", "islab-flow"): Setting(0.01, 200, 10, 2.5, 0.001, (5, 5), (-10, -7)),
+    ("linear", "blr-lrt"): Setting(0.01, 200, 50, 2.5, 0.001, (0, 1)),
+    ("linear", "blr-flow"): Setting(0.01, 200, 50, 2.5, 0.001, (0, 1)),
+    ("linear", "is-ann-l1"): Setting(0.01, 750, 50),
+    ("nonlinear", "islab-lrt"): Setting(0.01, 750, 50, 30, 0.01, (5, 5), (-5, -4)),
+    ("nonlinear", "islab-flow"): Setting(0.01, 750, 10, 30, 0.05, (5, 15), (4, 6)),
+    ("nonlinear", "blr-lrt"): Setting(0.01, 200, 50, 30, 0.001, (0, 1)),
+    ("nonlinear", "blr-flow"): Setting(0.01, 200, 50, 30, 0.001, (0, 1)),
+    ("nonlinear", "is-ann-l1"): Setting(0.01, 750, 50),
+    ("wbc", "islab-lrt"): Setting(0.1, 200, 8, 1, 0.01, (5, 5), (-9, -5)),
+    ("wbc", "islab-flow"): Setting(0.05, 200, 8, 1, 0.01, (5, 15), (-9, -5)),
+    ("wbc", "blr-lrt"): Setting(0.01, 200, 8, 1, 0.01, (0, 1)),
+    ("wbc", "blr-flow"): Setting(0.01, 200, 8, 1, 0.01, (0, 1)),
+    ("wbc", "is-ann-l1"): Setting(0.01, 200, 8),
+    ("wbc", "bnn-horse"): Setting(0.01, 1000, 8),
+    ("wbc", "bnn-concrete"): Setting(0.01, 200, 8),
+    ("wbc", "laplace-spam"): Setting(0.1, 200, 8),
+    ("abalone", "islab-lrt"): Setting(0.01, 5000, 5, 25, 0.25, (5, 5), (-9, -4)),
+    ("abalone", "islab-flow"): Setting(0.01, 2000, 5, 25, 0.25, (5, 5), (-9, -4)),
+    ("abalone", "blr-lrt"): Setting(0.005, 2000, 5, 25, 0.25, (0, 1)),
+    ("abalone", "blr-flow"): Setting(0.01, 2000, 5, 15, 0.25, (0, 1)),
+    ("abalone", "is-ann-l1"): Setting(0.01, 2000, 5),
+    ("abalone", "bnn-horse"): Setting(0.01, 2000, 5),
+    ("abalone", "bnn-concrete"): Setting(0.005, 2000, 5),
+    ("abalone", "laplace-spam"): Setting(0.01, 2000, 5),
+    ("mice", "islab-lrt"): Setting(0.01, 2000, 27, 25, 0.05, (10, 15), (10, 15)),
+    ("mice", "islab-flow"): Setting(0.01, 500, 27, 25, 0.05, (10, 15), (10, 15)),
+    ("mice", "blr-lrt"): Setting(0.01, 500, 27, 25, 0.05, (10, 15)),
+    ("mice", "blr-flow"): Setting(0.01, 500, 27, 25, 0.05, (10, 15)),
+    ("mice", "is-ann-l1"): Setting(0.001, 20_000, 1),
+    ("mice", "bnn-horse"): Setting(0.001, 20_000, 1),
+    ("mice", "bnn-concrete"): Setting(0.001, 20_000, 1),
+    ("mice", "laplace-spam"): Setting(0.01, 500, 27),
+    ("mnist", "islab-lrt"): Setting(0.01, 1000, 50, 15, 0.01, (5, 15), (5, 15), 0.1),
+    ("mnist", "islab-flow"): Setting(0.005, 2000, 50, 10, 0.01, (10, 15), (10, 15), 0.1),
+    ("mnist", "blr-lrt"): Setting(0.01, 250, 50, 15, 0.1, (0, 1), None, 0.1),
+    ("mnist", "blr-flow"): Setting(0.005, 250, 50, 10, 0.1, (0, 1), None, 0.1),
+    ("mnist", "is-ann-l1"): Setting(0.01, 250, 50),
+    ("mnist", "bnn-horse"): Setting(0.001, 250, 600),
+    ("mnist", "bnn-concrete"): Setting(0.001, 250, 600),
+    ("mnist", "laplace-spam"): Setting(0.001, 250, 50),
+    ("fer2013", "islab-lrt"): Setting(0.005, 10_000, 10, 30, 0.05, (-8, -6), (-8, -6)),
+    ("fer2013", "islab-flow"): Setting(0.0025, 10_000, 10, 30, 0.1, (-8, -6), (-8, -6)),
+    ("fer2013", "blr-lrt"): Setting(0.005, 1000, 10, 30, 0.05, (0, 1)),
+    ("fer2013", "blr-flow"): Setting(0.0025, 1000, 10, 30, 0.1, (0, 1)),
+    ("fer2013", "is-ann-l1"): Setting(0.005, 1000, 10),
+    ("fer2013", "bnn-horse"): Setting(0.005, 1000, 10),
+    ("fer2013", "bnn-concrete"): Setting(0.005, 1000, 10),
+    ("fer2013", "laplace-spam"): Setting(0.001, 1000, 10),
+}
+
+
+def setting(dataset: str, method: str) -> Setting:
+    """The paper's setting.
+
+    Raises
+    ------
+    ValueError
+        If the paper did not run this method on this data set.
+    """
+    found = SETTINGS.get((family(dataset), method))
+    if found is None:
+        raise ValueError(
+            f"The paper has no setting of {method} on {family(dataset)}; try --recipe default."
+        )
+    return found

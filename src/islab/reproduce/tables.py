@@ -1,0 +1,109 @@
+"""Tables of results, for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from islab.reproduce.cells import Record
+from islab.reproduce.names import METHODS, RECIPES
+from islab.reproduce.paper import Published
+from islab.reproduce.verdict import (
+    Entry,
+    Groups,
+    Metric,
+    entry,
+    grouped,
+    paper_entry,
+    tables_of,
+)
+
+SIGNS = {"better": "▲", "worse": "▼", "same": "=", "shallower": "↓", "deeper": "↑", "": ""}
+KEY = (
+    "Median (least, greatest) over seeds. ▲ better than the paper's, ▼ worse, = the ranges "
+    "overlap; ↓ shallower, ↑ deeper."
+)
+
+
+def text_table(dataset: str, records: list[Record]) -> str:
+    """For each method and recipe our numbers, the paper's, and which are better."""
+    blocks = []
+    for (method, recipe), runs in _in_order(grouped(records)):
+        seconds = median(run["seconds"] for run in runs)
+        title = f"{dataset}, {method}, {recipe} recipe: {len(runs)} seeds, {seconds:.1f} s each"
+        lines = [title, f"  {'':<24}{'ours':<24}{'paper':<24}"]
+        for metrics in tables_of(dataset).values():
+            for metric in metrics:
+                found = entry(runs, metric)
+                lines.append(
+                    f"  {metric.title:<24}{found.ours!s:<24}{_printed(found.paper):<24}"
+                    f"{found.verdict}".rstrip()
+                )
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def markdown_tables(dataset: str, records: list[Record]) -> str:
+    """The paper's tables for this data set, with our rows under the paper's."""
+    groups = grouped(records)
+    parts = []
+    for heading, metrics in tables_of(dataset).items():
+        head = ["method", "settings", *(metric.title for metric in metrics)]
+        lines = [f"**{heading}**", "", _row(head), _row(["---"] * len(head))]
+        for method in METHODS:
+            lines += _method_rows(dataset, method, groups, metrics)
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, _effort(groups)])
+
+
+def _method_rows(dataset: str, method: str, groups: Groups, metrics: list[Metric]) -> list[str]:
+    rows = []
+    printed = [_printed(paper_entry(dataset, method, metric)) for metric in metrics]
+    if any(printed):
+        rows.append(_row([method, "the paper", *printed]))
+    for recipe in RECIPES:
+        runs = groups.get((method, recipe))
+        if runs:
+            cells = [_cell(entry(runs, metric)) for metric in metrics]
+            rows.append(_row([method, f"ours, {recipe}", *cells]))
+    return rows
+
+
+def _effort(groups: Groups) -> str:
+    """How many seeds and how long."""
+    parts = []
+    for (method, recipe), runs in _in_order(groups):
+        seconds = median(run["seconds"] for run in runs)
+        epochs = f", {runs[0]['epochs']} epochs" if "epochs" in runs[0] else ""
+        parts.append(f"{method}, {recipe}: {len(runs)} seeds, {seconds:.1f} s{epochs}")
+    machine = next(iter(groups.values()))[0]["machine"] if groups else {}
+    where = f" on one core of {machine['cores']} ({machine['cpu']})" if machine else ""
+    return f"Seeds, and processor time of one fit{where}: " + "; ".join(parts) + "."
+
+
+def _in_order(groups: Groups) -> list[tuple[tuple[str, str], list[Record]]]:
+    def place(item: tuple[tuple[str, str], list[Record]]) -> tuple[int, int]:
+        method, recipe = item[0]
+        return METHODS.index(method), RECIPES.index(recipe)
+
+    return sorted(groups.items(), key=place)
+
+
+def _cell(found: Entry) -> str:
+    if found.metric.name.startswith("inclusion "):
+        return f"{found.ours.median:.0f} % {SIGNS[found.verdict]}".rstrip()
+    return f"{found.ours} {SIGNS[found.verdict]}".rstrip()
+
+
+def _printed(paper: Published | None) -> str:
+    if paper is None:
+        return ""
+    if paper.metric.startswith("inclusion "):
+        return f"{paper.median:.0f} %"
+    middle, low, high = (
+        f"{value:.{paper.decimals}f}" for value in (paper.median, paper.low, paper.high)
+    )
+    return f"{middle} ({low}, {high})" if paper.has_range else middle
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

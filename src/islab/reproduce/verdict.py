@@ -1,0 +1,178 @@
+"""Our numbers beside the paper's, and which are better."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from islab.reproduce.cells import Cell, Record
+from islab.reproduce.paper import Published, published
+
+HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        As in the paper's numbers.
+    model : {"full", "median"}
+    key : str
+        Of our records.
+    better : {"higher", "lower", "neither"}
+    decimals : int
+        To show where the paper has no number.
+    factor : float
+        From our unit to the paper's.
+    """
+
+    name: str
+    model: str
+    key: str
+    better: str
+    decimals: int
+    factor: float = 1.0
+
+    @property
+    def title(self) -> str:
+        return self.name if self.key in STRUCTURE else f"{self.name}, {self.model}"
+
+    def value(self, record: Record) -> float:
+        """Its value in one of our records, in the paper's unit."""
+        if self.name.startswith("inclusion "):
+            return 100.0 * (self.name.removeprefix("inclusion ") in record["selected"])
+        return self.factor * float(record[self.key])
+
+
+STRUCTURE = ("weights", "average_depth", "max_depth", "selected")
+
+
+def _both(name: str, key: str, better: str, decimals: int, factor: float = 1.0) -> list[Metric]:
+    return [
+        Metric(name, model, key + ending, better, decimals, factor)
+        for model, ending in (("full", ""), ("median", "_median"))
+    ]
+
+
+_DEPTHS = [
+    Metric("weights", "median", "weights", LOWER, 1),
+    Metric("average depth", "median", "average_depth", NEITHER, 2),
+    Metric("max depth", "median", "max_depth", NEITHER, 1),
+]
+CLASSES: dict[str, list[Metric]] = {
+    "Accuracy, used weights and depth": [*_both("accuracy", "accuracy", HIGHER, 1, 100), *_DEPTHS],
+    "Calibration": [*_both("ece", "ece", LOWER, 3), *_both("nll", "nll", LOWER, 3)],
+}
+ROC = {"ROC AUC": _both("auc", "auc", HIGHER, 3)}
+INCLUSION = {
+    "Inclusion rates": [
+        Metric(f"inclusion x{number}", "median", "selected", HIGHER if number < 3 else LOWER, 0)
+        for number in (1, 2, 3, 4)
+    ]
+}
+NUMBERS: dict[str, list[Metric]] = {
+    "Correlation, used weights and depth": [*_both("pearson", "pearson", HIGHER, 2), *_DEPTHS],
+    "Errors": [
+        *_both("rmse", "rmse", LOWER, 2),
+        *_both("pinball (paper)", "pinball_paper", LOWER, 2),
+    ],
+    "Predictive distribution, which the paper does not judge": [
+        Metric("nll", "full", "nll", LOWER, 3),
+        Metric("pinball", "full", "pinball", LOWER, 3),
+        Metric("crps", "full", "crps", LOWER, 3),
+        Metric("coverage of 90 %", "full", "coverage", NEITHER, 3),
+        Metric("width of 90 %", "full", "width", NEITHER, 2),
+    ],
+}
+
+
+def tables_of(dataset: str) -> dict[str, list[Metric]]:
+    """The columns of each of a data set's tables, by heading."""
+    if dataset == "abalone":
+        return NUMBERS
+    if dataset.startswith(("linear", "nonlinear")):
+        return CLASSES | INCLUSION
+    return CLASSES | ROC if dataset == "wbc" else CLASSES
+
+
+@dataclass(frozen=True)
+class Range:
+    """Median, least and greatest value over seeds."""
+
+    median: float
+    low: float
+    high: float
+    decimals: int
+
+    def __str__(self) -> str:
+        middle, low, high = (
+            f"{value:.{self.decimals}f}" for value in (self.median, self.low, self.high)
+        )
+        return f"{middle} ({low}, {high})"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number of ours and the paper's."""
+
+    metric: Metric
+    ours: Range
+    paper: Published | None
+    n_seeds: int
+
+    @property
+    def verdict(self) -> str:
+        """Better, worse or the same by whether the ranges overlap.
+
+        Our values are rounded as the paper prints its own. Ours are *better* if the worst of our
+        seeds is better than the best of the paper's, *worse* if the best of ours is worse than
+        the paper's worst, else the *same*; a median that lies better within an overlap counts
+        for nothing. Fewer weights are better. Depths are neither: *shallower* or *deeper*. Rates
+        of inclusion are single numbers, better if covariates that made the data are found more
+        often and the others less often. Empty if the paper has no such number.
+        """
+        if self.paper is None:
+            return ""
+        above, below = self.ours.low > self.paper.high, self.ours.high < self.paper.low
+        if not (above or below):
+            return "same"
+        if self.metric.better == NEITHER:
+            return "deeper" if above else "shallower"
+        return "better" if above == (self.metric.better == HIGHER) else "worse"
+
+
+Groups = dict[tuple[str, str], list[Record]]
+
+
+def grouped(records: Iterable[Record]) -> Groups:
+    """The records of one data set by method and recipe, in the order of seeds."""
+    groups: Groups = defaultdict(list)
+    for record in sorted(records, key=Cell.of):
+        groups[record["method"], record["recipe"]].append(record)
+    return dict(groups)
+
+
+def paper_entry(dataset: str, method: str, metric: Metric) -> Published | None:
+    """What the paper has for it."""
+    wanted = (dataset, method, metric.name, metric.model)
+    for entry in published():
+        if (entry.dataset, entry.method, entry.metric, entry.model) == wanted:
+            return entry
+    return None
+
+
+def entry(records: list[Record], metric: Metric) -> Entry:
+    """Our range over seeds beside the paper's, for records of one data set, method and recipe."""
+    first = records[0]
+    paper = paper_entry(first["dataset"], first["method"], metric)
+    decimals = metric.decimals if paper is None else max(paper.decimals, metric.decimals)
+    values = [metric.value(record) for record in records]
+    if metric.name.startswith("inclusion "):
+        values = [sum(values) / len(values)]
+    rounded = [round(value, decimals) for value in (median(values), min(values), max(values))]
+    return Entry(metric, Range(*rounded, decimals), paper, len(records))
