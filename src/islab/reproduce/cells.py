@@ -59,7 +59,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
             scores = score(estimator, task)
     except Exception as error:
         return {**asdict(cell), "error": f"{type(error).__name__}: {error}"}
-    if cell.recipe == "paper":
+    if cell.recipe == "paper" and not quick:
         scores["epochs"] = epochs_of(cell.dataset, cell.method)
     return {**asdict(cell), **scores, "seconds": round(seconds, 3), **_circumstances()}
 

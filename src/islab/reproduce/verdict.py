@@ -49,7 +49,7 @@ class Metric:
         return self.factor * float(record[self.key])
 
 
-STRUCTURE = ("weights", "average_depth", "max_depth", "selected")
+STRUCTURE = ("used_weights", "average_depth", "max_depth", "selected")
 
 
 def _both(name: str, key: str, better: str, decimals: int, factor: float = 1.0) -> list[Metric]:
@@ -60,7 +60,7 @@ def _both(name: str, key: str, better: str, decimals: int, factor: float = 1.0) 
 
 
 _DEPTHS = [
-    Metric("weights", "median", "weights", LOWER, 1),
+    Metric("weights", "median", "used_weights", LOWER, 1),
     Metric("average depth", "median", "average_depth", NEITHER, 2),
     Metric("max depth", "median", "max_depth", NEITHER, 1),
 ]
