@@ -1,0 +1,163 @@
+"""Estimators of other packages by the names that people know them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from islab.optional import needed
+
+Float = NDArray[np.floating]
+
+N_MEMBERS = 5
+FIRST_PENALTY = 1e-3
+RIDGE_PENALTIES = np.logspace(-3, 4, 30)
+
+
+def make_known(name: str, task: str) -> Any:
+    """An estimator, not fitted.
+
+    Parameters
+    ----------
+    name : {"ridge", "lasso", "boosting", "ensemble", "ebm", "lassonet"}
+        Linear or logistic models with a penalty chosen by cross-validation; scikit-learn's
+        gradient boosting; a deep ensemble of five networks; an explainable boosting machine
+        (needs interpret-core); LassoNet with a penalty chosen by cross-validation (needs lassonet).
+    task : {"classification", "regression"}
+    """
+    if name not in KNOWN:
+        raise ValueError(f"Got name={name!r}, expected one of {', '.join(KNOWN)}.")
+    return KNOWN[name](task == "classification")
+
+
+def _ridge(classify: bool) -> Any:
+    from sklearn.linear_model import RidgeCV
+
+    return _logistic(0.0, "lbfgs") if classify else RidgeCV(RIDGE_PENALTIES)
+
+
+def _lasso(classify: bool) -> Any:
+    from sklearn.linear_model import LassoCV
+
+    return _logistic(1.0, "saga") if classify else LassoCV(max_iter=10_000)
+
+
+def _logistic(l1_ratio: float, solver: str) -> Any:
+    from sklearn.linear_model import LogisticRegressionCV
+
+    return LogisticRegressionCV(
+        l1_ratios=(l1_ratio,),
+        solver=solver,
+        scoring="neg_log_loss",
+        tol=1e-3 if solver == "saga" else 1e-4,
+        max_iter=5000,
+        use_legacy_attributes=False,
+    )
+
+
+def _boosting(classify: bool) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    return HistGradientBoostingClassifier() if classify else HistGradientBoostingRegressor()
+
+
+def _ensemble(classify: bool) -> Any:
+    """Networks from different starts, all trained on all rows.
+
+    The strong weight decay is what cross-validation on breast cancer and diabetes asked for.
+    """
+    from sklearn.ensemble import BaggingClassifier, BaggingRegressor
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    shared = {"alpha": 1.0, "learning_rate_init": 0.01, "max_iter": 2000}
+    if classify:
+        network = MLPClassifier(hidden_layer_sizes=(50,), **shared)
+        return BaggingClassifier(network, N_MEMBERS, bootstrap=False)
+    network = MLPRegressor(early_stopping=True, **shared)
+    return BaggingRegressor(network, N_MEMBERS, bootstrap=False)
+
+
+def _ebm(classify: bool) -> Any:
+    glassbox = needed("interpret.glassbox", "An explainable boosting machine", "interpret-core")
+    if classify:
+        return glassbox.ExplainableBoostingClassifier(n_jobs=1)
+    return glassbox.ExplainableBoostingRegressor(n_jobs=1)
+
+
+def _lassonet(classify: bool) -> Any:
+    needed("lassonet", "LassoNet")
+    return LassoNetClassifier() if classify else LassoNetRegressor()
+
+
+KNOWN: dict[str, Callable[[bool], Any]] = {
+    "ridge": _ridge,
+    "lasso": _lasso,
+    "boosting": _boosting,
+    "ensemble": _ensemble,
+    "ebm": _ebm,
+    "lassonet": _lassonet,
+}
+
+
+class _LassoNet(BaseEstimator):
+    """LassoNet's own estimators change their parameters, so that copies of them differ.
+
+    The path of penalties starts at a fixed value: to look for the first that matters takes
+    longer than to follow the path. Three folds choose a penalty.
+    """
+
+    network_: Any
+
+    def __init__(self, *, path_multiplier: float = 1.2, random_state: Any = None) -> None:
+        self.path_multiplier = path_multiplier
+        self.random_state = random_state
+
+    def _fit(self, kind: str, x: Float, y: NDArray) -> None:
+        estimator = getattr(needed("lassonet", "LassoNet"), kind)(
+            cv=3,
+            lambda_start=FIRST_PENALTY,
+            path_multiplier=self.path_multiplier,
+            verbose=0,
+            random_state=self.random_state,
+            torch_seed=self.random_state,
+        )
+        self.network_ = estimator.fit(x.astype(np.float32), y)
+
+    @property
+    def weights_(self) -> tuple[list[Float], list[Float]]:
+        """Weights (in, out) that read covariates, and the others."""
+        model = self.network_.model
+        first, *others = (layer.weight.detach().numpy().T for layer in model.layers)
+        return [model.skip.weight.detach().numpy().T, first], others
+
+
+class LassoNetClassifier(ClassifierMixin, _LassoNet):
+    """LassoNet for positions of classes, with a penalty chosen by cross-validation."""
+
+    classes_: NDArray
+
+    def fit(self, x: Float, y: NDArray) -> LassoNetClassifier:
+        self.classes_ = np.unique(y)
+        self._fit("LassoNetClassifierCV", x, np.asarray(y, dtype=np.int64))
+        return self
+
+    def predict_proba(self, x: Float) -> Float:
+        return self.network_.predict_proba(x.astype(np.float32))
+
+    def predict(self, x: Float) -> NDArray:
+        return self.classes_[self.predict_proba(x).argmax(axis=1)]
+
+
+class LassoNetRegressor(RegressorMixin, _LassoNet):
+    """LassoNet for numbers, with a penalty chosen by cross-validation."""
+
+    def fit(self, x: Float, y: Float) -> LassoNetRegressor:
+        self._fit("LassoNetRegressorCV", x, np.asarray(y, dtype=np.float32))
+        return self
+
+    def predict(self, x: Float) -> Float:
+        return self.network_.predict(x.astype(np.float32)).ravel()
