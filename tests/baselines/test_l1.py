@@ -1,0 +1,273 @@
+"""The L1 penalty: proximal steps, the lasso, cross-validation, exact zeros."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from islab.architecture import Architecture
+from islab.baselines.base import Plan
+from islab.baselines.l1 import (
+    L1SkipClassifier,
+    L1SkipRegressor,
+    ProximalAdam,
+    Replicas,
+    fold_weights,
+    forward,
+    learn_l1,
+    sparsest_near_best,
+    strength_path,
+    with_structure,
+)
+from islab.engines import Problem
+from islab.network import forward as numpy_forward
+from islab.paths import active_weights
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def linear_problem(rng, n_rows=200):
+    """Two covariates of six matter."""
+    x = rng.standard_normal((n_rows, 6))
+    y = 1.5 * x[:, :1] - x[:, 1:2] + 0.3 * rng.standard_normal((n_rows, 1))
+    return Problem(x, (y - y.mean()) / y.std())
+
+
+# -- shared parts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("input_skip", [True, False])
+@pytest.mark.parametrize("hidden", [(), (4,), (5, 3), (3, 0, 2)])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_forward_is_that_of_numpy(rng, input_skip, hidden, activation):
+    net = Architecture(3, hidden, 2, input_skip, activation)
+    weights, biases = rng.standard_normal((4, net.n_weights)), rng.standard_normal((4, net.n_units))
+    x = rng.standard_normal((7, 3))
+    eta = forward(net, *(torch.as_tensor(array) for array in (weights, biases, x)))
+    np.testing.assert_allclose(eta.numpy(), numpy_forward(net, weights, biases, x), atol=1e-12)
+
+
+def test_every_row_is_left_out_of_one_fold(rng):
+    weight = fold_weights(linear_problem(rng, 23), 5, rng)
+    np.testing.assert_array_equal((weight == 0).sum(axis=0), 1)
+    assert (weight[0] == 1).all()
+
+
+def test_each_fold_has_its_share_of_a_rare_class(rng):
+    y = (np.arange(50) < 10).astype(float)[:, None]
+    left_out = fold_weights(Problem(rng.standard_normal((50, 2)), y), 5, rng)[1:] == 0
+    np.testing.assert_array_equal(left_out @ y, 2)
+
+
+def test_a_replica_does_not_see_its_fold(rng):
+    problem = linear_problem(rng, 40)
+    plan = Plan(Architecture(6, (3,), 1), 16, 30, 0.05)
+    first = Replicas(problem, "gaussian", plan, 5, seed=1)
+    other_y = problem.y + (first.row_weight[2] == 0)[:, None]
+    second = Replicas(problem, "gaussian", plan, 5, seed=1)
+    second.y = second.tensor(other_y)
+    for replicas in (first, second):
+        replicas.run(30, lambda share: np.ones_like(share))
+    assert torch.equal(first.theta[2], second.theta[2])
+    assert not torch.equal(first.theta[1], second.theta[1])
+
+
+def test_a_replica_is_the_network_fitted_to_its_rows_alone(rng):
+    problem = linear_problem(rng, 40)
+    plan = Plan(Architecture(6, (3,), 1), 40, 20, 0.05)
+    replicas = Replicas(problem, "gaussian", plan, 5, seed=1)
+    seen = replicas.row_weight[3] > 0
+    alone = Replicas(Problem(problem.x[seen], problem.y[seen]), "gaussian", plan, 0, seed=1)
+    alone.theta.copy_(replicas.theta[:1])
+    for each in (replicas, alone):
+        each.run(20, lambda share: np.ones_like(share), strength=0.01)
+    torch.testing.assert_close(replicas.theta[3], alone.theta[0], rtol=1e-4, atol=1e-5)
+
+
+def test_the_sparsest_candidate_within_the_error_of_the_best_is_chosen():
+    noise = np.tile([0.3, -0.3], 50)
+    losses = np.array([np.ones(100), 0.9 * np.ones(100), 0.91 + noise, 1.2 + noise])
+    assert sparsest_near_best(losses, np.ones(100)) == 2
+
+
+def test_rows_without_weight_do_not_choose():
+    losses = np.array([[1.0, 0.0], [0.0, 5.0]])
+    assert sparsest_near_best(losses, np.array([1.0, 0.0])) == 1
+
+
+def test_a_structure_is_the_same_function_as_its_weights(rng):
+    net = Architecture(3, (4, 3), 2)
+    mu, biases = rng.standard_normal(net.n_weights), rng.standard_normal(net.n_units)
+    kept = rng.random(net.n_weights) < 0.4
+    kept[net.covariate_matrix(np.arange(net.n_weights))[:2].ravel()] = False  # fed by nothing
+    posterior = with_structure(
+        net,
+        "gaussian",
+        np.ones(2),
+        mu=mu,
+        sigma=np.zeros_like(mu),
+        bias_mu=biases,
+        bias_sigma=np.zeros_like(biases),
+        kept=kept,
+    )
+    x = rng.standard_normal((6, 3))
+    expected = numpy_forward(net, np.where(kept, mu, 0.0), biases, x)
+    drawn = numpy_forward(net, *posterior.draw(3, rng), x)
+    np.testing.assert_allclose(drawn, np.broadcast_to(expected, drawn.shape), atol=1e-10)
+    np.testing.assert_allclose(posterior.median().predictor(x), expected, atol=1e-10)
+    np.testing.assert_array_equal(posterior.alpha > 0.5, active_weights(net, kept))
+
+
+# -- the proximal step -------------------------------------------------------------------------
+
+
+def test_without_a_penalty_the_step_is_adam():
+    theta = torch.linspace(-1, 1, 5)
+    reference = theta.clone().requires_grad_()
+    adam = torch.optim.Adam([reference], lr=0.1, betas=(0.9, 0.99))
+    ours = ProximalAdam(theta)
+    for _ in range(10):
+        reference.grad = reference.detach() ** 3 + 0.1
+        adam.step()
+        ours.step(theta, theta**3 + 0.1, 0.1, 0.0)
+    torch.testing.assert_close(theta, reference.detach())
+
+
+def test_the_optimum_of_the_penalised_loss_is_a_fixed_point():
+    gradient = torch.tensor([-0.3, 0.3, 0.1, -0.2])  # 0.3 at non-zeros, less at zeros
+    optimum = torch.tensor([2.0, -0.5, 0.0, 0.0])
+    theta = optimum.clone()
+    adam = ProximalAdam(theta)
+    for _ in range(20):
+        adam.step(theta, gradient, 0.05, 0.3)
+    torch.testing.assert_close(theta, optimum, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("strength", [0.02, 0.1])
+def test_a_linear_network_is_the_lasso(strength):
+    X, y = load_diabetes(return_X_y=True)
+    x, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    lasso = Lasso(alpha=strength, tol=1e-10).fit(x, y)
+    plan = Plan(Architecture(10, (), 1), len(x), 600, 0.05)
+    found = learn_l1(Problem(x, y[:, None]), "gaussian", plan, strength=strength, seed=0).weights
+    np.testing.assert_allclose(found.mu, lasso.coef_, atol=1e-4)
+    np.testing.assert_array_equal(found.mu == 0, lasso.coef_ == 0)
+    residual = y - lasso.predict(x)
+    np.testing.assert_allclose(found.noise, (residual**2).mean(), rtol=1e-3)
+
+
+def test_a_linear_network_for_classes_is_l1_logistic_regression(rng):
+    x = rng.standard_normal((300, 5))
+    y = (rng.random(300) < 1 / (1 + np.exp(-2 * x[:, 0] + x[:, 1]))).astype(float)
+    strength = 0.03
+    options = {"solver": "saga", "l1_ratio": 1, "tol": 1e-8, "max_iter": 2000}
+    logistic = LogisticRegression(C=1 / (len(x) * strength), **options).fit(x, y)
+    plan = Plan(Architecture(5, (), 1), len(x), 600, 0.05)
+    found = learn_l1(Problem(x, y[:, None]), "bernoulli", plan, strength=strength, seed=0).weights
+    np.testing.assert_allclose(found.mu, logistic.coef_[0], atol=1e-3)
+
+
+def test_biases_are_not_penalised(rng):
+    problem = Problem(rng.standard_normal((60, 2)), np.full((60, 1), 0.8))
+    plan = Plan(Architecture(2, (), 1), 60, 300, 0.05)
+    found = learn_l1(problem, "gaussian", plan, strength=10.0, seed=0).weights
+    np.testing.assert_allclose(found.bias_mu, 0.8, atol=1e-4)
+    assert (found.mu == 0).all()
+
+
+def test_the_threshold_leaves_no_small_weight(rng):
+    problem = linear_problem(rng)
+    plan = Plan(Architecture(6, (5,), 1), 200, 200, 0.02)
+    found = learn_l1(problem, "gaussian", plan, strength=0.05, zeros="threshold", seed=0).weights
+    kept = np.abs(found.mu[found.mu != 0])
+    assert 0 < len(kept) < plan.architecture.n_weights
+    assert kept.min() > 0.005
+
+
+def test_sample_weights_repeat_rows(rng):
+    problem = linear_problem(rng, 50)
+    counts = rng.integers(1, 4, size=50)
+    plan = Plan(Architecture(6, (), 1), 1000, 600, 0.05)
+    weighted = Problem(problem.x, problem.y, counts.astype(float))
+    repeated = Problem(np.repeat(problem.x, counts, axis=0), np.repeat(problem.y, counts, axis=0))
+    found = [
+        learn_l1(each, "gaussian", plan, strength=0.05, seed=0).weights.mu
+        for each in (weighted, repeated)
+    ]
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+# -- choosing the strength ---------------------------------------------------------------------
+
+
+def test_the_strongest_penalty_that_leaves_something_is_that_of_the_lasso(rng):
+    problem = linear_problem(rng)
+    largest = strength_path(problem, 2000)[-1] / 0.5
+    just = [Lasso(alpha=f * largest).fit(problem.x, problem.y[:, 0]).coef_ for f in (0.9, 1.01)]
+    assert (just[0] != 0).any()
+    assert (just[1] == 0).all()
+
+
+def test_the_chosen_network_keeps_what_matters_and_drops_the_rest(rng):
+    plan = Plan(Architecture(6, (8,), 1), 64, 600, 0.01)
+    network = learn_l1(linear_problem(rng), "gaussian", plan, seed=0).weights.median()
+    assert {0, 1} <= set(network.covariates.tolist())
+    assert network.n_used_weights < plan.architecture.n_weights / 2
+
+
+def test_noise_is_the_error_on_new_rows(rng):
+    whole = linear_problem(rng, 4000)
+    plan = Plan(Architecture(6, (8,), 1), 64, 600, 0.01)
+    found = learn_l1(Problem(whole.x[:200], whole.y[:200]), "gaussian", plan, seed=0).weights
+    error = whole.y[200:] - found.median().predictor(whole.x[200:])
+    np.testing.assert_allclose(found.noise, (error**2).mean(), rtol=0.3)
+
+
+def test_the_same_seed_gives_the_same_network(rng):
+    problem = linear_problem(rng)
+    plan = Plan(Architecture(6, (4,), 1), 64, 60, 0.01)
+    runs = [learn_l1(problem, "gaussian", plan, seed=3).weights.mu for _ in range(2)]
+    np.testing.assert_array_equal(*runs)
+
+
+# -- estimators --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", [0, -1.0, "strong", True])
+def test_a_penalty_that_is_no_positive_number_is_refused(penalty):
+    with pytest.raises(ValueError, match=r"Got penalty=.*expected 'auto' or a positive number"):
+        L1SkipRegressor(penalty=penalty).fit(np.eye(4), np.arange(4))
+
+
+def test_a_constant_covariate_is_not_used(rng):
+    problem = linear_problem(rng)
+    x = np.column_stack([problem.x, np.full(len(problem.x), 7.0)])
+    model = L1SkipRegressor(penalty=0.05, max_epochs=30, hidden_layer_sizes=(4,), random_state=0)
+    model.fit(x, problem.y[:, 0])
+    assert not model.get_support()[-1]
+    assert model.network_.n_weights_initial == Architecture(7, (4,), 1).n_weights
+
+
+def test_full_and_median_predictions_are_the_same(rng):
+    problem = linear_problem(rng)
+    model = L1SkipRegressor(penalty=0.02, max_epochs=30, hidden_layer_sizes=(4,), random_state=0)
+    model.fit(problem.x, problem.y[:, 0])
+    full, median = (model.predict(problem.x, model=name) for name in ("full", "median"))
+    np.testing.assert_allclose(full, median, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_breast_cancer_is_told_as_well_as_by_logistic_regression():
+    parts = train_test_split(*load_breast_cancer(return_X_y=True), random_state=0)
+    X, X_test, y, y_test = parts
+    model = L1SkipClassifier(random_state=0).fit(X, y)
+    scaler = StandardScaler().fit(X)
+    logistic = LogisticRegression(C=0.3).fit(scaler.transform(X), y)
+    reference = logistic.score(scaler.transform(X_test), y_test)
+    assert model.score(X_test, y_test) > reference - 0.03
