@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,9 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
 
 def _say_failures(failures: list[dict[str, Any]]) -> None:
     """One line for each reason."""
-    reasons: dict[tuple[str, str], int] = {}
-    for record in failures:
-        what = f"{record['dataset']}, {record['method']}", record["error"]
-        reasons[what] = reasons.get(what, 0) + 1
+    reasons = Counter(
+        (f"{record['dataset']}, {record['method']}", record["error"]) for record in failures
+    )
     for (what, error), count in reasons.items():
         print(f"not run: {what} ({count} seeds and recipes): {error}", file=sys.stderr)
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.architecture import Architecture
 from islab.columns import ColumnEncoder
-from islab.engines import EngineChoice, Problem
+from islab.engines import Engine, EngineChoice, Problem
+from islab.estimators.base import NetworkEstimator
 from islab.estimators.draws import predictor_draws
 from islab.estimators.table import column_names
 from islab.posterior import Posterior
@@ -69,19 +70,23 @@ def recipe_of(
     return recipe
 
 
-class _ByHand:
+class _ByHand(NetworkEstimator):
     """Learns with a recipe's one stage from columns as they are."""
 
     recipe: Recipe
     posterior: str
-    n_draws: int
-    random_state: Any
 
     def _check_params(self) -> None:
         """The recipe has been checked where it was made."""
 
     def _learn(
-        self, X: Any, target: Float, likelihood: str, outputs: tuple[str, ...], **_: Any
+        self,
+        X: Any,
+        target: Float,
+        likelihood: str,
+        outputs: tuple[str, ...],
+        sample_weight: Float | None,
+        table_weight: Float | None,
     ) -> None:
         columns, covariates = ColumnEncoder.learn(X, column_names(self))
         nothing, one = np.zeros(columns.center.shape), np.ones(columns.center.shape)
@@ -96,7 +101,9 @@ class _ByHand:
             variables=columns.owners,
         )
         seed = int(np.random.RandomState(self.random_state).randint(np.iinfo(np.int32).max))
-        found = self._train(Problem(covariates, target), likelihood, seed)
+        problem = Problem(covariates, target)
+        engine = make_engine(self.recipe, self.posterior, problem, likelihood, seed)
+        found = train(engine, self.recipe.network, n_rows=problem.n_rows, seed=seed)
         n_weights = Architecture(len(one), self.recipe.hidden, target.shape[1]).n_weights
         posterior = found.posterior.copy(n_weights_initial=n_weights)
         if likelihood == "gaussian":
@@ -107,18 +114,19 @@ class _ByHand:
         self.network_ = posterior.median(units=units)
         self.history_, self.elbo_, self.seed_ = found.history, float(found.elbo), seed
 
-    def _train(self, problem: Problem, likelihood: str, seed: int) -> Any:
-        recipe = self.recipe
-        net = Architecture(
-            problem.x.shape[1], recipe.hidden, problem.y.shape[1], activation=recipe.activation
-        )
-        rng = np.random.default_rng(seed)
-        start = Posterior.initialise(net, rng, recipe.initial, likelihood)
-        if likelihood == "gaussian":
-            start.noise = np.full(problem.y.shape[1], NOISE)
-        choice = EngineChoice(posterior=self.posterior)
-        engine = choice.create(start, problem, recipe.network, seed)
-        return train(engine, recipe.network, n_rows=problem.n_rows, seed=seed)
+
+def make_engine(
+    recipe: Recipe, posterior: str, problem: Problem, likelihood: str, seed: int
+) -> Engine:
+    """An engine that holds the start of the recipe's network and the data."""
+    net = Architecture(
+        problem.x.shape[1], recipe.hidden, problem.y.shape[1], activation=recipe.activation
+    )
+    rng = np.random.default_rng(seed)
+    start = Posterior.initialise(net, rng, recipe.initial, likelihood)
+    if likelihood == "gaussian":
+        start.noise = np.full(problem.y.shape[1], NOISE)
+    return EngineChoice(posterior=posterior).create(start, problem, recipe.network, seed)
 
 
 class HandTunedClassifier(_ByHand, ISLaBClassifier):

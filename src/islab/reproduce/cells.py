@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -61,7 +61,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
         return {**asdict(cell), "error": f"{type(error).__name__}: {error}"}
     if cell.recipe == "paper" and not quick:
         scores["epochs"] = epochs_of(cell.dataset, cell.method)
-    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **_circumstances()}
+    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **circumstances()}
 
 
 class Results:
@@ -88,14 +88,23 @@ class Results:
             file.flush()
             os.fsync(file.fileno())
 
-    def read(self, datasets: Iterable[str]) -> dict[Cell, Record]:
-        """The records of data sets by cell, the latest of each; lines cut short are left out."""
+    def read(
+        self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of
+    ) -> dict[Any, Record]:
+        """The records of data sets by cell, the latest of each; lines cut short are left out.
+
+        Parameters
+        ----------
+        datasets : iterable of str
+        key : callable
+            What tells records apart, if not their cells.
+        """
         found = {}
         for dataset in datasets:
             path = self.folder / f"{dataset}.jsonl"
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             for record in filter(None, map(_parsed, lines)):
-                found[Cell.of(record)] = record
+                found[key(record)] = record
         return found
 
 
@@ -117,7 +126,8 @@ def _one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _circumstances() -> Record:
+def circumstances() -> Record:
+    """Versions of what computed, and the machine it ran on."""
     loaded = [name for name in VERSIONS if name != "torch" or "torch" in sys.modules]
     versions = {name: version(name) for name in loaded} | {"python": platform.python_version()}
     machine = {"cores": os.cpu_count(), "cpu": _cpu_name(), "system": platform.system()}

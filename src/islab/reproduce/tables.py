@@ -48,7 +48,7 @@ def markdown_tables(dataset: str, records: list[Record]) -> str:
     parts = []
     for heading, metrics in tables_of(dataset).items():
         head = ["method", "settings", *(metric.title for metric in metrics)]
-        lines = [f"**{heading}**", "", _row(head), _row(["---"] * len(head))]
+        lines = [f"**{heading}**", "", markdown_row(head), markdown_row(["---"] * len(head))]
         for method in METHODS:
             lines += _method_rows(dataset, method, groups, metrics)
         parts.append("\n".join(lines))
@@ -59,12 +59,12 @@ def _method_rows(dataset: str, method: str, groups: Groups, metrics: list[Metric
     rows = []
     printed = [_printed(paper_entry(dataset, method, metric)) for metric in metrics]
     if any(printed):
-        rows.append(_row([method, "the paper", *printed]))
+        rows.append(markdown_row([method, "the paper", *printed]))
     for recipe in RECIPES:
         runs = groups.get((method, recipe))
         if runs:
             cells = [_cell(entry(runs, metric)) for metric in metrics]
-            rows.append(_row([method, f"ours, {recipe}", *cells]))
+            rows.append(markdown_row([method, f"ours, {recipe}", *cells]))
     return rows
 
 
@@ -105,5 +105,6 @@ def _printed(paper: Published | None) -> str:
     return f"{middle} ({low}, {high})" if paper.has_range else middle
 
 
-def _row(cells: list[str]) -> str:
+def markdown_row(cells: list[str]) -> str:
+    """A line of a Markdown table."""
     return f"| {' | '.join(cells)} |"

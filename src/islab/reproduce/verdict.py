@@ -174,5 +174,7 @@ def entry(records: list[Record], metric: Metric) -> Entry:
     values = [metric.value(record) for record in records]
     if metric.name.startswith("inclusion "):
         values = [sum(values) / len(values)]
-    rounded = [round(value, decimals) for value in (median(values), min(values), max(values))]
-    return Entry(metric, Range(*rounded, decimals), paper, len(records))
+    middle, low, high = (
+        round(value, decimals) for value in (median(values), min(values), max(values))
+    )
+    return Entry(metric, Range(middle, low, high, decimals), paper, len(records))

@@ -1,0 +1,150 @@
+"""Puts stored results into Markdown pages, between marks, and leaves what people wrote alone.
+
+A page holds ``<!-- results: wbc -->`` and ``<!-- end -->``; what stands between them is replaced
+by the tables of that data set or study.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from statistics import median
+
+from islab.files import replacing
+from islab.reproduce import initialisation
+from islab.reproduce.cells import Record, Results
+from islab.reproduce.names import DATASETS, METHODS, RECIPES
+from islab.reproduce.tables import KEY, markdown_row, markdown_tables
+from islab.reproduce.verdict import entry, grouped, tables_of
+
+MARKED = re.compile(r"(<!-- results: (?P<name>[\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+NOTHING = "Nothing has been run yet."
+VERDICTS = ("better", "same", "worse")
+
+
+def write_pages(results: str | Path, folder: str | Path) -> Iterator[str]:
+    """Fills the pages of a folder; yields the paths of those that changed.
+
+    Parameters
+    ----------
+    results : path
+        Folder of JSON lines.
+    folder : path
+        Folder of Markdown pages.
+    """
+    pages = sorted(Path(folder).glob("*.md"))
+    if not pages:
+        raise FileNotFoundError(f"Got --pages {str(folder)!r}, expected a folder with .md pages")
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        filled = MARKED.sub(lambda found: _filled(found, Path(results)), text)
+        if filled != text:
+            with replacing(page) as file:
+                file.write(filled.encode())
+            yield str(page)
+
+
+def _filled(found: re.Match[str], results: Path) -> str:
+    name = found["name"]
+    block = _BLOCKS[name](results) if name in _BLOCKS else _dataset(name, results)
+    return f"{found[1]}\n{block}\n{found[3]}"
+
+
+def _dataset(name: str, results: Path) -> str:
+    if name not in DATASETS:
+        known = ", ".join([*DATASETS, *_BLOCKS])
+        raise ValueError(f"Got the mark 'results: {name}' in a page, expected one of {known}.")
+    records = list(Results(results).read([name]).values())
+    return f"{KEY}\n\n{markdown_tables(name, records)}" if records else NOTHING
+
+
+def _overview(results: Path) -> str:
+    """How many of the paper's numbers ours are better than, by data set, method and recipe."""
+    head = ["data set", "method", "settings", "seeds", *VERDICTS, "seconds"]
+    lines = [markdown_row(head), markdown_row(["---"] * len(head))]
+    for name in DATASETS:
+        groups = grouped(Results(results).read([name]).values())
+        lines += [
+            _overview_row(name, method, recipe, groups[method, recipe])
+            for method, recipe in product(METHODS, RECIPES)
+            if (method, recipe) in groups
+        ]
+    return "\n".join(lines)
+
+
+def _overview_row(name: str, method: str, recipe: str, records: list[Record]) -> str:
+    metrics = [metric for table in tables_of(name).values() for metric in table]
+    counts = Counter(entry(records, metric).verdict for metric in metrics)
+    compared = any(counts[verdict] for verdict in VERDICTS)
+    numbers = [str(counts[verdict]) if compared else "" for verdict in VERDICTS]
+    seconds = f"{median(record['seconds'] for record in records):.1f}"
+    return markdown_row([name, method, recipe, str(len(records)), *numbers, seconds])
+
+
+def _initialisation(results: Path) -> str:
+    records = Results(results).read([initialisation.NAME], initialisation.key)
+    if not records:
+        return NOTHING
+    head = ["method", "inclusion at the start", *initialisation.PANELS.values(), "seconds"]
+    lines = [markdown_row(head), markdown_row(["---"] * len(head))]
+    for _, record in sorted(records.items()):
+        scores = [record["pearson_median"], record["rmse_median"]]
+        lines.append(
+            markdown_row(
+                [
+                    record["method"],
+                    f"{record['low']:g} to {record['high']:g}",
+                    *(f"{score:.3f}" for score in scores),
+                    f"{record['used_weights']:.0f}",
+                    f"{record['seconds']:.0f}",
+                ]
+            )
+        )
+    return "\n".join(lines)
+
+
+def _cost(results: Path) -> str:
+    records = Results(results).read(["cost"], lambda record: (record["task"], record["method"]))
+    if not records:
+        return NOTHING
+    head = [
+        "data set",
+        "method",
+        "batch",
+        "ms a step",
+        "weights",
+        "used",
+        "all: file, Mbit",
+        "formula",
+        "median network: file, kbit",
+        "formula",
+    ]
+    lines = [markdown_row(head), markdown_row(["---"] * len(head))]
+    lines += [
+        markdown_row(
+            [
+                record["task"],
+                record["method"],
+                f"{record['batch_size']:,}",
+                f"{1e3 * record['seconds_per_step']:.2f}",
+                f"{record['weights']:,}",
+                f"{record['used_weights']}",
+                f"{record['file_bits'] / 1e6:.2f}",
+                f"{record['formula_bits'] / 1e6:.2f}",
+                f"{record['sparse_file_bits'] / 1e3:.0f}",
+                f"{record['sparse_formula_bits'] / 1e3:.0f}",
+            ]
+        )
+        for record in records.values()
+    ]
+    return "\n".join(lines)
+
+
+_BLOCKS: dict[str, Callable[[Path], str]] = {
+    "overview": _overview,
+    "initialisation": _initialisation,
+    "cost": _cost,
+}

@@ -1,0 +1,39 @@
+"""Experiments that are no table of scores: each keeps JSON lines or pictures in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def run_study(
+    name: str, folder: Path, *, jobs: int = 1, quick: bool = False, force: bool = False
+) -> Iterator[str]:
+    """Runs a study; lines to print as they come.
+
+    Parameters
+    ----------
+    name : str
+        One of ``STUDIES`` in :mod:`islab.reproduce.names`.
+    folder : path
+        For results and pictures.
+    jobs : int
+        Processes, where a study has many fits.
+    quick : bool
+        A few rows and epochs.
+    force : bool
+        Run also what is stored.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if name == "initialisation":
+        from islab.reproduce.initialisation import study
+
+        return study(folder, jobs=jobs, quick=quick, force=force)
+    if name == "cost":
+        from islab.reproduce.cost import study as cost_study
+
+        return cost_study(folder, quick=quick, force=force)
+    from islab.reproduce.pictures import explanations, structures
+
+    draw = explanations if name == "explanations" else structures
+    return draw(folder, quick=quick, force=force)

@@ -1,0 +1,129 @@
+"""Cells: run, kept, resumed."""
+
+import json
+
+import pytest
+
+from islab.reproduce import cells, runner
+from islab.reproduce.cells import Cell, Results, run_cell
+from islab.reproduce.runner import plan, run_cells
+
+from .conftest import record
+
+CELL = Cell("wbc", "blr-lrt", "default", 0)
+
+
+@pytest.fixture(scope="module")
+def quick_run():
+    return run_cell(CELL, quick=True)
+
+
+def test_a_run_says_what_it_is_of(quick_run):
+    assert Cell.of(quick_run) == CELL
+
+
+@pytest.mark.parametrize("name", ["accuracy", "ece", "nll", "auc"])
+def test_a_run_scores_both_models(quick_run, name):
+    assert quick_run[name] >= 0
+    assert quick_run[f"{name}_median"] >= 0
+
+
+def test_a_run_tells_versions_machine_and_time_but_no_host(quick_run):
+    assert {"islab-bnn", "numpy", "python"} <= set(quick_run["versions"])
+    assert set(quick_run["machine"]) == {"cores", "cpu", "system"}
+    assert quick_run["seconds"] >= 0
+
+
+def test_a_run_is_a_line_of_json(quick_run):
+    assert json.loads(json.dumps(quick_run)) == quick_run
+
+
+def test_the_papers_recipe_runs_too():
+    assert "error" not in run_cell(Cell("wbc", "islab-lrt", "paper", 0), quick=True)
+
+
+def test_a_method_that_cannot_run_is_a_sentence():
+    found = run_cell(Cell("linear-0.0", "bnn-horse", "paper", 0), quick=True)
+    assert "The paper has no setting of bnn-horse on linear" in found["error"]
+
+
+def test_a_missing_data_set_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setenv("ISLAB_DATA", str(tmp_path))
+    found = run_cell(Cell("fer2013", "blr-lrt", "default", 0), quick=True)
+    assert "Kaggle" in found["error"]
+
+
+def test_results_are_read_as_they_were_added(tmp_path):
+    results = Results(tmp_path / "new")
+    results.add(record(CELL))
+    assert results.read(["wbc"]) == {CELL: record(CELL)}
+
+
+def test_the_latest_of_two_runs_counts(tmp_path):
+    results = Results(tmp_path)
+    results.add(record(CELL, nll=1.0))
+    results.add(record(CELL, nll=2.0))
+    assert results.read(["wbc"])[CELL]["nll"] == 2.0
+
+
+def test_a_line_that_was_cut_short_spoils_nothing(tmp_path):
+    results = Results(tmp_path)
+    (tmp_path / "wbc.jsonl").write_text('{"dataset": "wb')
+    results.add(record(CELL))
+    assert list(results.read(["wbc"])) == [CELL]
+
+
+def test_a_plan_leaves_out_what_the_paper_did_not_run():
+    found = plan(["linear-0.0"], ["bnn-horse"], ["paper", "default"], range(2))
+    assert found == [Cell("linear-0.0", "bnn-horse", "default", seed) for seed in (0, 1)]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Instead of fitting, counts what would be run; seed 2 fails."""
+    ran = []
+
+    def fake(cell, quick):
+        ran.append(cell)
+        if cell.seed == 2:
+            return {**cell.__dict__, "error": "ValueError: no"}
+        return record(cell)
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    return ran
+
+
+def test_what_is_stored_does_not_run_again(tmp_path, counted):
+    wanted = plan(["wbc"], ["islab-lrt"], ["default"], range(2))
+    run_cells(wanted[:1], Results(tmp_path))
+    run_cells(wanted, Results(tmp_path))
+    assert counted == wanted
+
+
+def test_force_runs_everything_again(tmp_path, counted):
+    wanted = plan(["wbc"], ["islab-lrt"], ["default"], range(2))
+    run_cells(wanted, Results(tmp_path))
+    run_cells(wanted, Results(tmp_path), force=True)
+    assert counted == wanted + wanted
+
+
+def test_failures_are_returned_and_not_stored(tmp_path, counted):
+    failures = run_cells(plan(["wbc"], ["islab-lrt"], ["default"], range(3)), Results(tmp_path))
+    assert [failure["seed"] for failure in failures] == [2]
+    assert len(Results(tmp_path).read(["wbc"])) == 2
+
+
+def test_an_interrupted_run_keeps_what_was_finished(tmp_path, monkeypatch):
+    def fake(cell, quick):
+        if cell.seed == 1:
+            raise KeyboardInterrupt
+        return record(cell)
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(plan(["wbc"], ["islab-lrt"], ["default"], range(3)), Results(tmp_path))
+    assert [cell.seed for cell in Results(tmp_path).read(["wbc"])] == [0]
+
+
+def test_the_processor_has_a_name():
+    assert cells._cpu_name()

@@ -1,0 +1,85 @@
+"""Results in pages and tables."""
+
+import pytest
+
+from islab.reproduce.cells import Cell, Results
+from islab.reproduce.pages import write_pages
+from islab.reproduce.tables import markdown_tables, text_table
+
+from .conftest import record
+
+PAGE = "# Title\n\nBefore.\n\n<!-- results: {} -->\nold\n<!-- end -->\n\nAfter.\n"
+
+
+@pytest.fixture
+def folders(tmp_path, wbc_records):
+    results, pages = tmp_path / "raw", tmp_path / "pages"
+    pages.mkdir()
+    for line in wbc_records:
+        Results(results).add(line)
+    return results, pages
+
+
+def filled(folders, name):
+    results, pages = folders
+    page = pages / "page.md"
+    page.write_text(PAGE.format(name))
+    changed = list(write_pages(results, pages))
+    assert changed == [str(page)]
+    return page.read_text()
+
+
+def test_tables_take_the_place_between_the_marks(folders):
+    text = filled(folders, "wbc")
+    assert "| islab-lrt | ours, default | 96.5 (96.5, 96.5) =" in text
+    assert "old" not in text
+
+
+def test_what_people_wrote_stays(folders):
+    text = filled(folders, "wbc")
+    assert text.startswith("# Title\n\nBefore.\n")
+    assert text.endswith("<!-- end -->\n\nAfter.\n")
+
+
+def test_writing_again_changes_nothing(folders):
+    filled(folders, "wbc")
+    assert list(write_pages(*folders)) == []
+
+
+def test_the_papers_row_stands_above_ours(folders):
+    lines = filled(folders, "wbc").splitlines()
+    [ours] = [number for number, line in enumerate(lines) if "ours" in line and "0.99" in line]
+    assert lines[ours - 1].startswith("| islab-lrt | the paper | 0.998 (0.995, 0.999)")
+
+
+def test_the_overview_counts_verdicts(folders):
+    text = filled(folders, "overview")
+    # Better: both errors of calibration and both log scores; worse: both areas under the curve.
+    assert "| wbc | islab-lrt | default | 3 | 4 | 5 | 2 | 1.0 |" in text
+
+
+def test_a_data_set_without_results_says_so(folders):
+    assert "Nothing has been run yet." in filled(folders, "mice")
+
+
+def test_an_unknown_mark_is_an_error(folders):
+    with pytest.raises(ValueError, match="results: wcb"):
+        filled(folders, "wcb")
+
+
+def test_a_folder_without_pages_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="pages"):
+        list(write_pages(tmp_path, tmp_path))
+
+
+def test_the_terminal_shows_ours_the_papers_and_the_verdict(wbc_records):
+    lines = text_table("wbc", wbc_records).splitlines()
+    [nll] = [" ".join(line.split()) for line in lines if "nll, full" in line]
+    assert nll == "nll, full 0.100 (0.100, 0.100) 0.206 (0.192, 0.229) better"
+
+
+def test_a_table_without_numbers_of_the_paper_shows_ours(wbc_records):
+    runs = [record(Cell("mice-by-mouse", "islab-lrt", "default", seed)) for seed in range(2)]
+    assert "| islab-lrt | ours, default | 96.5 (96.5, 96.5) |" in markdown_tables(
+        "mice-by-mouse", runs
+    )

@@ -1,0 +1,78 @@
+"""The settings of the paper's appendix, and what is trained with them."""
+
+import pytest
+
+from islab.architecture import Architecture
+from islab.reproduce.by_hand import recipe_of
+from islab.reproduce.names import DATASETS, METHODS, family
+from islab.reproduce.settings import HIDDEN, SETTINGS, setting
+
+
+@pytest.mark.parametrize(
+    ("name", "covariates", "outputs", "weights"),
+    [
+        ("linear", 4, 1, 1_544),
+        ("wbc", 30, 1, 5_580),
+        ("abalone", 9, 1, 43_809),
+        ("mice", 77, 8, 62_216),
+        ("mnist", 784, 10, 1_314_640),
+        ("fer2013", 48 * 48, 3, 969_112),
+    ],
+)
+def test_the_networks_have_as_many_weights_as_the_paper_says(name, covariates, outputs, weights):
+    assert Architecture(covariates, HIDDEN[name], outputs).n_weights == weights
+
+
+def test_each_data_set_has_the_methods_the_paper_ran():
+    simulated = [method for method in METHODS if ("linear", method) in SETTINGS]
+    assert simulated == list(METHODS[:5])
+    for name in ("wbc", "abalone", "mice", "mnist", "fer2013"):
+        assert all((name, method) in SETTINGS for method in METHODS)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("method", METHODS[:4])
+def test_spike_and_slab_settings_are_complete(dataset, method):
+    found = setting(dataset, method)
+    assert found.tau is not None
+    assert found.psi is not None
+    assert found.covariates is not None
+    assert (found.hidden is not None) == method.startswith("islab")
+
+
+def test_a_setting_that_the_paper_lacks_is_a_sentence():
+    with pytest.raises(ValueError, match="no setting of bnn-horse on linear; try"):
+        setting("linear-0.5", "bnn-horse")
+
+
+def test_both_splits_of_the_mice_share_their_settings():
+    assert setting("mice-by-mouse", "islab-lrt") == setting("mice", "islab-lrt")
+
+
+def test_a_recipe_has_the_papers_steps_batches_and_start():
+    recipe = recipe_of(setting("wbc", "islab-lrt"), HIDDEN["wbc"], "lrt", 512)
+    stage = recipe.network
+    assert (stage.n_steps, stage.batch_size) == (200 * 8, 64)
+    assert (stage.rate, stage.tau, stage.psi) == (0.1, 1, 0.01)
+    assert recipe.initial.covariate_inclusion == (5, 5)
+    assert recipe.initial.hidden_inclusion == (-9, -5)
+    assert recipe.activation == "sigmoid"
+    assert stage.empirical_bayes is None
+
+
+def test_flows_start_from_small_means():
+    recipe = recipe_of(setting("wbc", "islab-flow"), HIDDEN["wbc"], "flow", 512)
+    assert recipe.initial.means == (-0.01, 0.01)
+
+
+def test_the_inclusion_parameters_of_mnist_learn_faster():
+    stage = recipe_of(setting("mnist", "islab-lrt"), (600, 600), "lrt", 60_000).network
+    assert (stage.rate, stage.lambda_rate) == (0.01, 0.1)
+
+
+def test_the_family_of_a_data_set_is_its_experiment():
+    assert [family(name) for name in ("nonlinear-0.9", "mice-by-mouse", "wbc")] == [
+        "nonlinear",
+        "mice",
+        "wbc",
+    ]

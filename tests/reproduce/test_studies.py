@@ -1,0 +1,80 @@
+"""Studies: sizes by formula, ranges of the start, pictures."""
+
+from itertools import pairwise
+
+import pytest
+
+from islab.reproduce import initialisation
+from islab.reproduce.cost import full_bits, measure, sparse_bits
+from islab.reproduce.initialisation import RANGES
+from islab.reproduce.pictures import fitted
+
+
+def test_a_full_model_needs_three_numbers_for_each_weight():
+    assert full_bits(5_580) == 64 * 3 * 5_580
+
+
+def test_a_median_network_without_weights_needs_a_bit_for_each_place_and_number():
+    assert sparse_bits(1_000, 0) == 2 * 1_000
+
+
+def test_a_median_network_with_all_weights_needs_a_bit_more_than_its_numbers():
+    assert sparse_bits(1_000, 1_000) == 65 * 2 * 1_000
+
+
+def test_costs_are_measured_and_computed():
+    found = measure("wbc", "islab-lrt", quick=True)
+    assert found["batch_size"] == 64
+    assert found["seconds_per_step"] >= 0
+    assert found["formula_bits"] == full_bits(found["weights"])
+    assert 0 < found["sparse_file_bits"] < found["file_bits"]
+
+
+def test_the_ten_ranges_go_from_sparse_to_dense_without_a_gap():
+    assert len(RANGES) == 10
+    assert (RANGES[0][0], RANGES[-1][1]) == (0.001, 0.999)
+    assert all(one[1] == next_[0] for one, next_ in pairwise(RANGES))
+
+
+def test_the_study_of_the_start_has_three_plots_for_each_posterior():
+    runs = [
+        {"method": method, "low": low, "pearson_median": 0.7, "rmse_median": 2, "used_weights": 9}
+        for method in initialisation.POSTERIORS
+        for low, _ in RANGES
+    ]
+    assert len(initialisation.plot(runs).axes) == 6
+
+
+def test_a_model_for_pictures_is_kept(tmp_path):
+    model, _ = fitted("wbc", tmp_path, quick=True)
+    again, _ = fitted("wbc", tmp_path, quick=True)
+    assert again.network_.n_used_weights == model.network_.n_used_weights
+    assert (tmp_path / "models" / "wbc.islab").stat().st_size > 0
+
+
+@pytest.mark.parametrize("bad", ["linear", "iris"])
+def test_the_command_knows_its_names(bad, capsys):
+    from islab.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["reproduce", bad])
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_the_command_prints_ours_beside_the_papers_and_says_what_did_not_run(tmp_path, capsys):
+    from islab.cli import main
+
+    folder = str(tmp_path)
+    options = ["--method", "blr-lrt", "--recipe", "default", "--quick", "--results", folder]
+    assert main(["reproduce", "wbc", *options]) == 0
+    printed = capsys.readouterr().out
+    assert "wbc, blr-lrt, default recipe: 2 seeds" in printed
+    assert "0.207 (0.197, 0.227)" in printed
+
+
+def test_a_method_that_the_paper_did_not_run_is_one_sentence(tmp_path, capsys):
+    from islab.cli import main
+
+    code = main(["reproduce", "linear-0.0", "--method", "bnn-horse", "--recipe", "paper"])
+    assert code == 2
+    assert "no setting of bnn-horse on linear-0.0; try --recipe default" in capsys.readouterr().err

@@ -1,0 +1,77 @@
+"""Which numbers count as better."""
+
+import pytest
+
+from islab.reproduce.cells import Cell
+from islab.reproduce.verdict import entry, tables_of
+
+from .conftest import record
+
+
+def verdict(values, name, model="full", dataset="wbc", key=None):
+    """The verdict on values over seeds of one metric of ISLaB-LRT."""
+    [metric] = [
+        metric
+        for table in tables_of(dataset).values()
+        for metric in table
+        if (metric.name, metric.model) == (name, model)
+    ]
+    runs = [
+        record(Cell(dataset, "islab-lrt", "default", seed), **{key or metric.key: value})
+        for seed, value in enumerate(values)
+    ]
+    return entry(runs, metric).verdict
+
+
+# The paper's NLL of ISLaB-LRT on WBC: 0.206 (0.192, 0.229).
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.150, 0.180, 0.191], "better"),
+        ([0.150, 0.160, 0.192], "same"),
+        ([0.150, 0.160, 0.1924], "same"),
+        ([0.229, 0.300, 0.400], "same"),
+        ([0.230, 0.300, 0.400], "worse"),
+        ([0.100, 0.200, 0.900], "same"),
+    ],
+)
+def test_losses_are_better_only_if_the_ranges_do_not_overlap(values, expected):
+    assert verdict(values, "nll") == expected
+
+
+# Accuracy: 96.5 (96.5, 98.2) %; a test set of 57 rows knows 96.49 and 98.25.
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([1.0, 1.0], "better"), ([55 / 57, 1.0], "same"), ([54 / 57, 53 / 57], "worse")],
+)
+def test_accuracies_are_better_if_higher_and_rounded_as_printed(values, expected):
+    assert verdict(values, "accuracy") == expected
+
+
+@pytest.mark.parametrize(("weights", "expected"), [(2, "better"), (3, "same"), (7, "worse")])
+def test_fewer_weights_are_better(weights, expected):
+    assert verdict([weights], "weights", "median") == expected
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(0, "shallower"), (1, "same"), (2, "deeper")])
+def test_depths_are_neither_better_nor_worse(depth, expected):
+    assert verdict([depth], "max depth", "median") == expected
+
+
+# The paper finds x1 and x2 always and x3 at correlation 0.9 always too.
+@pytest.mark.parametrize(
+    ("covariate", "selections", "expected"),
+    [
+        ("x1", [["x1"], ["x1"]], "same"),
+        ("x1", [["x1"], []], "worse"),
+        ("x3", [["x1"], ["x3"]], "better"),
+        ("x4", [["x4"], ["x3"]], "worse"),
+    ],
+)
+def test_rates_of_inclusion_compare_as_single_numbers(covariate, selections, expected):
+    found = verdict(selections, f"inclusion {covariate}", "median", "linear-0.9", "selected")
+    assert found == expected
+
+
+def test_without_a_number_of_the_paper_there_is_no_verdict():
+    assert verdict([0.5], "nll", dataset="mice-by-mouse") == ""
