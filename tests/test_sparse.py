@@ -316,9 +316,9 @@ def test_frame_names_the_ends_of_every_used_weight(posterior):
     for layer in range(net.n_layers):
         n_hidden = net.hidden[layer - 1] if layer else 0
         for target, wires in enumerate(net.weight_index(layer)):
-            to = f"y{target}" if layer == net.n_layers - 1 else f"h{layer + 1}.{target}"
+            to = f"y{target}" if layer == net.n_layers - 1 else f"h{layer}.{target}"
             for source, w in enumerate(wires):
-                start = f"h{layer}.{source}" if source < n_hidden else f"x{source - n_hidden}"
+                start = f"h{layer - 1}.{source}" if source < n_hidden else f"x{source - n_hidden}"
                 if active[w]:
                     expected.append((layer, start, to, posterior.alpha[w], mean[w]))
     frame = posterior.median().to_frame()

@@ -315,9 +315,9 @@ class SparseNetwork:
         )
 
     def unit_names(self) -> list[str]:
-        """Names of the compact network's units: ``h1.3`` in the first layer; outputs last."""
+        """Names of the compact network's units: ``h0.3`` in layer 0; outputs last."""
         hidden = [
-            f"h{layer + 1}.{label}"
+            f"h{layer}.{label}"
             for layer, units in enumerate(self.architecture.units[:-1])
             for label in self.unit_labels[units]
         ]

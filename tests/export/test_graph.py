@@ -37,7 +37,7 @@ def test_a_covariate_named_like_a_unit_stays_apart(make_network):
     from dataclasses import replace
 
     network = make_network()
-    names = tuple(f"h1.{k}" for k in range(network.n_covariates))
+    names = tuple(f"h0.{k}" for k in range(network.n_covariates))
     renamed = replace(network, units=replace(network.units, names=names))
     assert len(to_networkx(renamed)) == len(to_networkx(network))
 

@@ -79,13 +79,13 @@ def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> l
     def source(covariate: bool, index: int) -> str:
         if covariate:
             return notation.name(names.names[index])
-        return notation.unit(all_sums[index].layer + 1, all_sums[index].label)
+        return notation.unit(all_sums[index].layer, all_sums[index].label)
 
     lines = []
     for unit in all_sums:
         right = _sum(unit, source, number, notation.times)
         if unit.layer < shape.n_layers - 1:
-            left = notation.unit(unit.layer + 1, unit.label)
+            left = notation.unit(unit.layer, unit.label)
             right = notation.activations[shape.activation](right)
         else:
             left = notation.eta(outputs[unit.label])

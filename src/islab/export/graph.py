@@ -14,7 +14,7 @@ from islab.sparse import SparseNetwork
 def to_networkx(network: SparseNetwork) -> Any:
     """A ``networkx.DiGraph`` of covariates, hidden units and outputs.
 
-    Nodes are ``x3`` (column 3 of the data), ``h1.2`` and ``y0``, with ``kind`` (covariate, hidden
+    Nodes are ``x3`` (column 3 of the data), ``h0.2`` and ``y0``, with ``kind`` (covariate, hidden
     or output), ``label`` (the user's name) and, for units, ``layer`` and ``bias``. Edges have
     ``layer``, ``alpha``, ``mean`` and ``sd``.
     """
