@@ -1,0 +1,18 @@
+"""Convolutional networks: images in, a small network and pixel-exact explanations out."""
+
+from islab.images.classifier import ISLaBImageClassifier
+from islab.images.explain import ImageExplanation, explain_images
+from islab.images.geometry import ImageArchitecture
+from islab.images.posterior import ImagePosterior
+from islab.images.sparse import SparseImageNetwork
+from islab.images.summary import ImageSummary
+
+__all__ = [
+    "ISLaBImageClassifier",
+    "ImageArchitecture",
+    "ImageExplanation",
+    "ImagePosterior",
+    "ImageSummary",
+    "SparseImageNetwork",
+    "explain_images",
+]

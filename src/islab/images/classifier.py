@@ -1,0 +1,402 @@
+"""The classifier of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from islab.estimators.target import interval_levels
+from islab.history import History
+from islab.images.data import Source, checked_images, make_source, pixel_chunks
+from islab.images.explain import ImageExplanation, explain_images
+from islab.images.geometry import ImageArchitecture, Shape
+from islab.images.network import Numbers, forward
+from islab.images.posterior import ImagePosterior
+from islab.images.sparse import SparseImageNetwork
+from islab.images.summary import ImageSummary, summarise_images
+from islab.images.training import train_images
+from islab.likelihoods import get_likelihood
+from islab.network import PIECEWISE_LINEAR
+from islab.optional import needed
+from islab.posterior import Initial
+from islab.priors import EmpiricalBayes
+from islab.progress import ProgressBar
+from islab.schedules import Schedule
+from islab.training import Stage
+
+Float = NDArray[np.floating]
+Model = Literal["full", "median"]
+
+NUMBERS_AT_ONCE = 50_000_000
+
+
+class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
+    """Bayesian convolutional network with few weights that explains each probability by pixels.
+
+    Convolutions with spike-and-slab weights, then an input-skip network whose covariates are the
+    flattened features. Needs torch for fitting; predictions, explanations and files do not.
+
+    Parameters
+    ----------
+    channels : sequence of int
+        Channels that each convolution makes.
+    kernel_size, stride : int or sequence of int
+        Of all convolutions, or of each. ``kernel_size // 2`` zeros are put around the maps.
+    hidden_layer_sizes : int or sequence of int
+        Widths of the head's hidden layers; ``()`` for a linear one.
+    activation : {"relu", "leaky_relu", "identity"}
+        All of them make the network exactly linear around each image.
+    posterior : {"lrt", "flow"}
+        Independent weights, or weights tied by normalizing flows: a multiplier for each channel
+        that comes into a convolution and for each input of the head's layers.
+    batch_size : int
+        Images in a batch; a stream's own batches are taken as they come.
+    max_epochs : int
+    learning_rate_init : float
+        Adam's highest rate.
+    n_draws : int
+        Draws of the model behind each prediction.
+    augment : callable, optional
+        Takes a batch of images, a float tensor (n, channels, height, width), and returns one of
+        the same shape; called for each batch in training. Not kept in files.
+    device : str
+        "cpu", or a device of torch.
+    random_state : int, RandomState instance or None
+        Same number, same model. Predictions are the same each time in any case.
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : (classes,)
+    image_shape_ : (channels, height, width)
+    network_ : SparseImageNetwork
+        The median network: predicts, and can be read.
+    posterior_ : ImagePosterior
+        All weights.
+    density_ : dict
+        Used weights as a share of those before training: ``"convolution"``, ``"dense"``, ``"all"``.
+    elbo_ : float
+    history_ : History
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.random((60, 8, 8))
+    >>> labels = (images[:, :4].mean(axis=(1, 2)) > 0.5).astype(int)
+    >>> model = ISLaBImageClassifier(channels=(4,), hidden_layer_sizes=(), max_epochs=2)
+    >>> model.fit(images, labels).predict_proba(images).shape
+    (60, 2)
+    """
+
+    classes_: NDArray
+    image_shape_: Shape
+    network_: SparseImageNetwork
+    posterior_: ImagePosterior
+    history_: History
+    elbo_: float
+    seed_: int
+
+    def __init__(
+        self,
+        *,
+        channels: Sequence[int] = (32, 64),
+        kernel_size: int | Sequence[int] = 3,
+        stride: int | Sequence[int] = 2,
+        hidden_layer_sizes: int | Sequence[int] = (64,),
+        activation: str = "relu",
+        posterior: str = "lrt",
+        batch_size: int = 128,
+        max_epochs: int = 10,
+        learning_rate_init: float = 0.01,
+        n_draws: int = 20,
+        augment: Callable[[Any], Any] | None = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.channels = channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.posterior = posterior
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate_init = learning_rate_init
+        self.n_draws = n_draws
+        self.augment = augment
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- learning -------------------------------------------------------------------------
+
+    def fit(self, images: Any, labels: ArrayLike | None = None) -> ISLaBImageClassifier:
+        """Learns from images and their classes.
+
+        Parameters
+        ----------
+        images : (n, height, width) or (n, channels, height, width), or a stream of batches
+            uint8, which is scaled to 0 to 1, or float, which is taken as it is. A memory map is
+            read a batch at a time. A stream is an iterable of (images, labels), such as a
+            ``torch.utils.data.DataLoader``, or a function that returns one; it is read once to
+            count classes and rows and once for each epoch, in its own batches and order.
+        labels : (n,), optional
+            Classes; a stream brings its own.
+        """
+        check_image_params(self.get_params(deep=False))
+        needed("torch", "Fitting an image classifier", "islab-bnn[torch]")
+        source = make_source(images, labels, self.batch_size)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        stage = self._stage(source)
+        engine = self._engine(source, seed)
+        with ProgressBar(stage.n_steps, enabled=self.verbose) as bar:
+            found = train_images(
+                engine, stage, source, seed=seed, augment=self.augment, report=bar.report
+            )
+        self.classes_ = source.classes
+        self.image_shape_ = source.image_shape
+        self.history_, self.elbo_, self.seed_ = found.history, found.elbo, seed
+        self._take(found.posterior)
+        return self
+
+    def _engine(self, source: Source, seed: int) -> Any:
+        from islab.engines.convolution import ConvolutionEngine
+
+        n_classes = len(source.classes)
+        net = self._architecture(source.image_shape, n_classes)
+        likelihood = get_likelihood("categorical" if n_classes > 2 else "bernoulli")
+        start = ImagePosterior.initialise(
+            net, np.random.default_rng(seed), Initial(), likelihood.name
+        )
+        # The constant model's predictor, from one row of each class counted so often.
+        share = np.log(source.counts())
+        start.head.bias_mu[net.head.units[-1]] = (
+            share - share.mean() if n_classes > 2 else share[1] - share[0]
+        )
+        return ConvolutionEngine(
+            start, seed=seed, flow=self.posterior == "flow", device=self.device
+        )
+
+    def _architecture(self, image_shape: Shape, n_classes: int) -> ImageArchitecture:
+        return ImageArchitecture.build(
+            image_shape,
+            tuple(self.channels),
+            self.kernel_size,
+            self.stride,
+            hidden=_widths(self.hidden_layer_sizes),
+            n_outputs=n_classes if n_classes > 2 else 1,
+            activation=self.activation,
+        )
+
+    def _stage(self, source: Source) -> Stage:
+        return Stage(
+            n_steps=self.max_epochs * source.n_batches,
+            batch_size=self.batch_size,
+            rate=self.learning_rate_init,
+            lambda_rate=LAMBDA_STRETCH * self.learning_rate_init,
+            schedule=Schedule("cosine", warm_up=0.02),
+            kl_ramp=0.5,
+            psi=0.2,
+            empirical_bayes=EmpiricalBayes(),
+            shrink=None,
+        )
+
+    def _take(self, posterior: ImagePosterior) -> None:
+        """A posterior, and what follows from it."""
+        names = [str(name) for name in self.classes_]
+        self.posterior_ = posterior
+        self.network_ = posterior.median(outputs=names if len(names) > 2 else names[1:])
+
+    # -- predicting -----------------------------------------------------------------------
+
+    def predict_proba(self, images: Any, *, model: Model = "full") -> Float:
+        """Probability of each class, averaged over draws of the model, (n, classes).
+
+        Parameters
+        ----------
+        images : (n, height, width) or (n, channels, height, width)
+        model : {"full", "median"}
+            Average over the full posterior, or over the median network, which is the one that
+            pictures and explanations show.
+        """
+        total = [
+            sum(self._responses(pixels, model, self.n_draws)) / self.n_draws
+            for pixels in pixel_chunks(self._checked(images))
+        ]
+        return np.concatenate(total)
+
+    def predict(self, images: Any, *, model: Model = "full") -> NDArray:
+        """The most probable class of each image, (n,)."""
+        return self.classes_[self.predict_proba(images, model=model).argmax(axis=1)]
+
+    def sample_posterior(
+        self, images: Any, n_draws: int | None = None, *, model: Model = "full"
+    ) -> Float:
+        """Class probabilities under coherent draws of the model, (draws, n, classes).
+
+        Each draw is one network, the same for all images. The mean over draws is the prediction.
+        """
+        n_draws = self.n_draws if n_draws is None else n_draws
+        if n_draws < 1:
+            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 20.")
+        chunks = [
+            np.stack(list(self._responses(pixels, model, n_draws)))
+            for pixels in pixel_chunks(self._checked(images))
+        ]
+        return np.concatenate(chunks, axis=1)
+
+    def predict_interval(self, images: Any, level: float = 0.9, *, model: Model = "full") -> Float:
+        """Credible interval of the class probabilities, (n, classes, 2).
+
+        With two classes it is that of the second, (n, 2).
+        """
+        levels = interval_levels(level)
+        draws = self.sample_posterior(images, model=model)
+        interval = np.moveaxis(np.quantile(draws, levels, axis=0), 0, -1)
+        return interval[:, 1] if len(self.classes_) == 2 else interval
+
+    def _checked(self, images: Any) -> NDArray:
+        check_is_fitted(self)
+        return checked_images(images, self.image_shape_)
+
+    def _responses(self, pixels: Float, model: Model, n_draws: int) -> Iterator[Float]:
+        """Class probabilities of each draw, (rows, classes); draws do not depend on the rows."""
+        for number in range(n_draws):
+            rng = np.random.default_rng([self.seed_, number])
+            yield self._probabilities(self._predictor(pixels, model, rng))
+
+    def _predictor(self, pixels: Float, model: Model, rng: np.random.Generator) -> Float:
+        if model == "median":
+            net = self.network_
+            return forward(net.architecture, net.draw(rng), pixels, net.head.covariates)
+        if model != "full":
+            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
+        numbers: Numbers = self.posterior_.draw(rng).astype(np.float32)
+        return forward(self.posterior_.architecture, numbers, pixels)
+
+    def _probabilities(self, eta: Float) -> Float:
+        response = get_likelihood(self.network_.likelihood).mean(eta)
+        if response.shape[-1] > 1:
+            return response
+        return np.concatenate([1 - response, response], axis=-1)
+
+    # -- reading --------------------------------------------------------------------------
+
+    @property
+    def n_used_weights_(self) -> int:
+        """Weights on active paths of the median network."""
+        check_is_fitted(self)
+        return self.network_.n_used_weights
+
+    @property
+    def density_(self) -> dict[str, float]:
+        """Used weights as a share of those before training, by part."""
+        check_is_fitted(self)
+        net = self.network_
+        return {
+            "convolution": net.kernel_density,
+            "dense": net.head.density,
+            "all": net.n_used_weights / net.n_weights_initial,
+        }
+
+    def summary(self) -> ImageSummary:
+        """What the model uses, layer by layer, and which kernels were pruned away."""
+        check_is_fitted(self)
+        return summarise_images(type(self).__name__, self.network_, self.elbo_)
+
+    def explain_local(self, images: Any, **options: Any) -> ImageExplanation:
+        """Exact slopes and contributions of every pixel, with credible intervals.
+
+        Parameters
+        ----------
+        images : (n, height, width) or (n, channels, height, width)
+        **options
+            Those of :func:`islab.images.explain_images`: ``output``, ``level``, ``n_draws``.
+        """
+        (pixels,) = pixel_chunks(self._checked(images), rows_at_once=len(images))
+        options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
+        return explain_images(self.network_, pixels, **options)
+
+    def plot_pixels(self, **options: Any) -> Any:
+        """Maps of the pixels from which paths lead to each class.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`islab.plots.images.receptive_maps`.
+        """
+        from islab.plots.images import receptive_maps
+
+        check_is_fitted(self)
+        return receptive_maps(self.network_, **options)
+
+    # -- keeping --------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Writes the model to one file, replaced if it exists; :meth:`load` reads it."""
+        from islab.images.state import save_images
+
+        check_is_fitted(self)
+        save_images(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> ISLaBImageClassifier:
+        """The model in a file that :meth:`save` wrote."""
+        from islab.images.state import load_images
+
+        return load_images(cls, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")
+
+
+LAMBDA_STRETCH = 5.0
+
+
+def _widths(sizes: Any) -> tuple[int, ...]:
+    return (int(sizes),) if isinstance(sizes, Integral) else tuple(int(size) for size in sizes)
+
+
+def check_image_params(params: dict[str, Any]) -> None:
+    """Refuses values that no fit can use, with the parameter's name and its rule."""
+    for name, (rule, expected) in _RULES.items():
+        if not rule(params[name]):
+            raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _counts(value: Any) -> bool:
+    listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    return listed and all(_count(each) for each in value)
+
+
+_COUNT = "a whole number of at least 1"
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "channels": (_counts, "whole numbers such as (32, 64)"),
+    "kernel_size": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
+    "stride": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
+    "hidden_layer_sizes": (lambda v: _count(v) or _counts(v), "widths such as (64,), or ()"),
+    "activation": (lambda v: v in PIECEWISE_LINEAR, f"one of {', '.join(PIECEWISE_LINEAR)}"),
+    "posterior": (lambda v: v in ("lrt", "flow"), "'lrt' or 'flow'"),
+    "batch_size": (_count, _COUNT),
+    "max_epochs": (_count, _COUNT),
+    "learning_rate_init": (
+        lambda v: isinstance(v, Real) and not isinstance(v, bool) and 0 < float(v) < np.inf,
+        "a positive number",
+    ),
+    "n_draws": (_count, _COUNT),
+    "augment": (lambda v: v is None or callable(v), "a function of a batch, or None"),
+}

@@ -1,0 +1,147 @@
+"""Why the network predicts what it predicts for one image: its linear piece, pixel by pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.explain.choices import Output, output_numbers
+from islab.explain.local import LocalExplanation, _check_memory
+from islab.images.geometry import Shape
+from islab.images.network import slopes
+from islab.images.sparse import SparseImageNetwork
+from islab.likelihoods import get_likelihood
+from islab.network import PIECEWISE_LINEAR
+from islab.sparse import Units
+
+Float = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class ImageExplanation(LocalExplanation):
+    """Slopes and contributions of pixels, at the posterior mean and over draws.
+
+    A :class:`~islab.explain.LocalExplanation` whose covariates are the pixels: row by row, the
+    channels of a pixel together, uint8 images scaled to 0 to 1. ``used`` are the pixels from which
+    an active path leads to an output.
+
+    Attributes
+    ----------
+    image_shape : (height, width, channels)
+    """
+
+    image_shape: Shape
+
+    @property
+    def contribution_images(self) -> Float:
+        """Contributions at the posterior mean, (rows, outputs, channels, height, width)."""
+        rows, _, outputs = self.slope_used.shape
+        maps = self.contribution.reshape(rows, *self.image_shape, outputs)
+        return np.transpose(maps, (0, 4, 3, 1, 2))
+
+    def plot(self, *, row: int = 0, ax: Any = None) -> Any:  # type: ignore[override]
+        """Maps of the contributions over the image, with the probability and its interval.
+
+        Parameters
+        ----------
+        row : int
+            The image.
+        ax : axes or array of axes, optional
+            One for each output.
+        """
+        from islab.plots import contribution_map
+
+        return contribution_map(self, self.image_shape, row=row, ax=ax)
+
+
+def explain_images(
+    network: SparseImageNetwork,
+    images: Float,
+    *,
+    output: Output | Sequence[Output] | None = None,
+    level: float = 0.95,
+    n_draws: int = 100,
+    random_state: int | np.random.Generator | None = None,
+) -> ImageExplanation:
+    """Exact slopes and contributions of every pixel for each image, with draws.
+
+    Parameters
+    ----------
+    network : SparseImageNetwork
+    images : (rows, height, width, channels)
+    output : name, position or several of them, optional
+        Outputs to explain; all if not given.
+    level : float
+        Of the credible intervals.
+    n_draws : int
+        Coherent draws of the network.
+    random_state : int or Generator, optional
+
+    Notes
+    -----
+    Convolutions are linear, so with a piecewise-linear activation the whole network is linear
+    around an image: intercept plus the sum of slope times pixel is the predictor, in every draw.
+    """
+    net, head = network.architecture, network.head
+    if net.activation not in PIECEWISE_LINEAR:
+        raise ValueError(
+            f"Got activation={net.activation!r}, expected one of {', '.join(PIECEWISE_LINEAR)}, "
+            "whose networks are exactly linear around each image."
+        )
+    if not 0 < level < 1:
+        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
+    if n_draws < 1:
+        raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 100.")
+    chosen = output_numbers(head.units, output)
+    field = np.moveaxis(network.receptive_field(), 0, -1)
+    used = np.flatnonzero(field.ravel())
+    _check_memory(n_draws, len(images), len(used), len(chosen))
+    rng = np.random.default_rng(random_state)
+    images = np.asarray(images, dtype=float)
+    likelihood = get_likelihood(network.likelihood)
+
+    def piece(numbers: Any) -> tuple[Float, Float, Float]:
+        link, gradient = slopes(net, numbers, images, head.covariates)
+        slope = np.swapaxes(gradient[:, chosen][..., used], 1, 2)
+        return slope, link[:, chosen], likelihood.mean(link)[:, chosen]
+
+    slope, link, response = piece(network.means())
+    drawn = [piece(network.draw(rng)) for _ in range(n_draws)]
+    return ImageExplanation(
+        x=images.reshape(len(images), -1),
+        baseline=np.zeros(net.n_pixels),
+        used=used,
+        outputs=tuple(head.units.outputs[number] for number in chosen),
+        likelihood=network.likelihood,
+        level=level,
+        exact=True,
+        reference=None,
+        noise=head.noise_in_units()[chosen],
+        units=pixel_units(net.pixel_shape, head.units.outputs),
+        slope_used=slope,
+        link=link,
+        response=response,
+        draws_slope_used=np.stack([each[0] for each in drawn]),
+        draws_link=np.stack([each[1] for each in drawn]),
+        draws_response=np.stack([each[2] for each in drawn]),
+        image_shape=net.pixel_shape,
+    )
+
+
+def pixel_units(shape: Shape, outputs: tuple[str, ...]) -> Units:
+    """Names of pixels, ``pixel[3, 4]`` or with the channel ``pixel[3, 4, 0]``, as covariates."""
+    height, width, channels = shape
+    places = [(row, column) for row in range(height) for column in range(width)]
+    if channels == 1:
+        names = tuple(f"pixel[{row}, {column}]" for row, column in places)
+    else:
+        names = tuple(
+            f"pixel[{r}, {c}, {channel}]" for r, c in places for channel in range(channels)
+        )
+    variables = tuple(f"pixel[{r}, {c}]" for r, c in places for _ in range(channels))
+    plain = Units.plain(len(names), len(outputs))
+    return replace(plain, names=names, variables=variables, outputs=outputs)

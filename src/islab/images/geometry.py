@@ -1,0 +1,157 @@
+"""The shape of a convolutional network: convolutions, then an input-skip head on their features.
+
+A convolution is the dense layer that every patch of the image passes through: its kernels are the
+weights of an :class:`~islab.architecture.Architecture` whose covariates are the ``channels *
+kernel_size**2`` numbers of a patch and whose outputs are the channels it makes. Posteriors, priors,
+flows and draws of kernels are those of that dense layer.
+
+Inside the package images and feature maps are (rows, height, width, channels); the features that
+the head reads are the last maps, position by position, the channels of a position together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from numbers import Integral
+from typing import Any
+
+from islab.architecture import Architecture
+
+Shape = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A square kernel that moves over maps of a given size, with zeros around them.
+
+    Parameters
+    ----------
+    in_channels, height, width : int
+        Of the maps that come in.
+    out_channels, kernel_size, stride : int
+
+    Notes
+    -----
+    ``kernel_size // 2`` zeros on every side: with a stride of 2 a kernel of 3 halves the size,
+    rounded up, and no pixel is left out.
+    """
+
+    in_channels: int
+    height: int
+    width: int
+    out_channels: int
+    kernel_size: int
+    stride: int
+
+    @property
+    def padding(self) -> int:
+        return self.kernel_size // 2
+
+    @property
+    def out_height(self) -> int:
+        return (self.height + 2 * self.padding - self.kernel_size) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        return (self.width + 2 * self.padding - self.kernel_size) // self.stride + 1
+
+    @cached_property
+    def dense(self) -> Architecture:
+        """The dense layer on patches; a kernel's weights are ordered channel, row, column."""
+        return Architecture(
+            n_covariates=self.in_channels * self.kernel_size**2,
+            hidden=(),
+            n_outputs=self.out_channels,
+            activation="identity",
+        )
+
+
+@dataclass(frozen=True)
+class ImageArchitecture:
+    """Convolutions and the head on their flattened features.
+
+    Parameters
+    ----------
+    image_shape : (channels, height, width)
+    convolutions : tuple of Convolution
+    head : Architecture
+        Its activation is that of the convolutions too.
+
+    Examples
+    --------
+    >>> net = ImageArchitecture.build((1, 28, 28), (32, 64), 3, 2, hidden=(50,), n_outputs=10)
+    >>> net.feature_shape, net.n_kernel_weights, net.head.n_weights
+    ((7, 7, 64), 18720, 188660)
+    """
+
+    image_shape: Shape
+    convolutions: tuple[Convolution, ...]
+    head: Architecture
+
+    @classmethod
+    def build(
+        cls,
+        image_shape: Shape,
+        channels: Sequence[int],
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        *,
+        hidden: tuple[int, ...],
+        n_outputs: int,
+        activation: str = "relu",
+    ) -> ImageArchitecture:
+        """The network for images of a shape; one kernel size and stride, or one for each layer."""
+        kernels = per_layer("kernel_size", kernel_size, len(channels))
+        strides = per_layer("stride", stride, len(channels))
+        convolutions: list[Convolution] = []
+        maps, height, width = image_shape
+        for out, kernel, step in zip(channels, kernels, strides, strict=True):
+            layer = Convolution(maps, height, width, out, kernel, step)
+            convolutions.append(layer)
+            maps, height, width = out, layer.out_height, layer.out_width
+        head = Architecture(maps * height * width, hidden, n_outputs, activation=activation)
+        return cls(image_shape, tuple(convolutions), head)
+
+    @property
+    def activation(self) -> str:
+        return self.head.activation
+
+    @property
+    def pixel_shape(self) -> Shape:
+        """Height, width and channels of an image inside the package."""
+        channels, height, width = self.image_shape
+        return height, width, channels
+
+    @property
+    def feature_shape(self) -> Shape:
+        """Height, width and channels of the maps that the head reads."""
+        if not self.convolutions:
+            return self.pixel_shape
+        last = self.convolutions[-1]
+        return last.out_height, last.out_width, last.out_channels
+
+    @property
+    def n_pixels(self) -> int:
+        return prod(self.image_shape)
+
+    @property
+    def n_kernel_weights(self) -> int:
+        return sum(layer.dense.n_weights for layer in self.convolutions)
+
+    @property
+    def n_weights(self) -> int:
+        return self.n_kernel_weights + self.head.n_weights
+
+
+def per_layer(name: str, value: Any, n_layers: int) -> tuple[int, ...]:
+    """A whole number for each convolution, from one for all or a sequence."""
+    values = (value,) * n_layers if isinstance(value, Integral) else tuple(value)
+    if len(values) != n_layers:
+        raise ValueError(
+            f"Got {name}={value!r} for {n_layers} convolutions, expected one number, or one for "
+            "each."
+        )
+    return tuple(int(each) for each in values)

@@ -1,0 +1,35 @@
+"""Small random convolutional networks for the tests."""
+
+import numpy as np
+
+from islab.images import ImageArchitecture, ImagePosterior
+from islab.posterior import Initial
+
+
+def architecture(shape=(2, 8, 8), channels=(3, 2), hidden=(3,), outputs=3, activation="relu", **kw):
+    kernel, stride = kw.get("kernel", 3), kw.get("stride", 2)
+    return ImageArchitecture.build(
+        shape, channels, kernel, stride, hidden=hidden, n_outputs=outputs, activation=activation
+    )
+
+
+def posterior(seed=0, *, inclusion=(-2.0, 2.0), bias_sd=0.3, net=None, **options):
+    """A posterior whose weights are in or out by chance, with biases that matter."""
+    net = net or architecture(**options)
+    rng = np.random.default_rng(seed)
+    start = Initial(
+        covariate_inclusion=inclusion,
+        hidden_inclusion=inclusion,
+        output_scale=(1.0, 1.0),
+        bias_sd=bias_sd,
+    )
+    likelihood = "categorical" if net.head.n_outputs > 1 else "bernoulli"
+    found = ImagePosterior.initialise(net, rng, start, likelihood)
+    for part in found.layers:
+        part.bias_mu[:] = bias_sd * rng.standard_normal(len(part.bias_mu))
+    return found
+
+
+def pixels(net, rows=4, seed=1):
+    """Images as the networks read them, (rows, height, width, channels)."""
+    return np.random.default_rng(seed).standard_normal((rows, *net.pixel_shape))
