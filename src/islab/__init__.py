@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from islab.comparison import compare
     from islab.estimators import ISLaBClassifier, ISLaBRegressor
     from islab.explain import explain_global, explain_local
     from islab.posterior import Posterior
@@ -18,6 +19,7 @@ __all__ = [
     "Posterior",
     "SparseNetwork",
     "__version__",
+    "compare",
     "explain_global",
     "explain_local",
     "load",
@@ -29,6 +31,7 @@ _HOMES = {
     "ISLaBRegressor": "islab.estimators",
     "Posterior": "islab.posterior",
     "SparseNetwork": "islab.sparse",
+    "compare": "islab.comparison",
     "explain_global": "islab.explain",
     "explain_local": "islab.explain",
     "load": "islab.store",

@@ -22,7 +22,7 @@ from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
 OPTIONAL = {"ebm": "interpret", "lassonet": "lassonet"}
 QUICK = {
     "ebm": {"outer_bags": 1},
-    "lassonet": {"path_multiplier": 1.5},
+    "lassonet": {"path_multiplier": 2.0, "n_iters": (200, 10)},
     "ensemble": {"n_estimators": 2},
 }
 

@@ -112,8 +112,15 @@ class _LassoNet(BaseEstimator):
 
     network_: Any
 
-    def __init__(self, *, path_multiplier: float = 1.2, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        path_multiplier: float = 1.2,
+        n_iters: tuple[int, int] = (1000, 100),
+        random_state: Any = None,
+    ) -> None:
         self.path_multiplier = path_multiplier
+        self.n_iters = n_iters
         self.random_state = random_state
 
     def _fit(self, kind: str, x: Float, y: NDArray) -> None:
@@ -121,6 +128,7 @@ class _LassoNet(BaseEstimator):
             cv=3,
             lambda_start=FIRST_PENALTY,
             path_multiplier=self.path_multiplier,
+            n_iters=self.n_iters,
             verbose=0,
             random_state=self.random_state,
             torch_seed=self.random_state,

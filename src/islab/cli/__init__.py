@@ -1,4 +1,4 @@
-"""The command line: ``islab fit | predict | explain | report | summary | reproduce | demo``."""
+"""The command line: ``islab fit | predict | explain | report | compare | ... | demo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from islab.cli import demo, explain, fit, predict, report, reproduce, summary
+from islab.cli import compare, demo, explain, fit, predict, report, reproduce, summary
 
 COMMANDS = {
     "fit": fit,
@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": explain,
     "report": report,
     "summary": summary,
+    "compare": compare,
     "reproduce": reproduce,
     "demo": demo,
 }
@@ -27,6 +28,7 @@ examples:
   islab predict model.islab new.csv -o predictions.csv --interval 0.9
   islab explain model.islab new.csv --row 3
   islab report model.islab new.csv -o report.html
+  islab compare patients.csv --target diagnosis --jobs 2
   islab reproduce wbc --quick
   islab demo
 """

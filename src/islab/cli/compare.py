@@ -1,0 +1,124 @@
+"""Compare methods on a table: the same random splits for all, judged by the rows held out.
+
+The task follows from the target as in `islab fit`. Every finished fit is kept at once; the same
+command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from islab.cli.fit import TASKS
+
+EXAMPLES = """\
+examples:
+  islab compare patients.csv --target diagnosis
+  islab compare patients.csv --target diagnosis --methods islab horseshoe boosting --jobs 2
+  islab compare houses.tsv --target price --drop id --seeds 5 --html comparison.html
+  islab compare patients.csv --target diagnosis --csv fits.csv --plot comparison.svg
+  islab compare --list
+"""
+
+
+class _List(argparse.Action):
+    """Names the methods and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        from islab.comparison import METHODS
+
+        width = max(map(len, METHODS))
+        for name, meaning in METHODS.items():
+            print(f"{name:<{width}}  {meaning}")
+        parser.exit()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+    parser.add_argument(
+        "--methods", nargs="+", metavar="NAME", help="a few that are quick if not given"
+    )
+    parser.add_argument("--list", action=_List, nargs=0, help="name the methods and exit")
+    parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
+    )
+    parser.add_argument("--seeds", type=int, default=10, help="random splits (default 10)")
+    parser.add_argument(
+        "--test-size", type=float, default=0.1, help="share of rows held out (default 0.1)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="fits at the same time (default 1)")
+    parser.add_argument(
+        "--results", metavar="FILE", help="JSON lines to go on from (default in the user's cache)"
+    )
+    parser.add_argument("--force", action="store_true", help="run also what is stored")
+    parser.add_argument("--csv", metavar="FILE", help="write every fit")
+    parser.add_argument("--html", metavar="FILE", help="write tables and picture on one page")
+    parser.add_argument("--plot", metavar="FILE", help="write the picture: .svg, .png or .pdf")
+    parser.add_argument("--json", action="store_true", help="say it in JSON, a line for each fit")
+
+
+def run(args: argparse.Namespace) -> None:
+    from islab.cli.fit import detected_task
+    from islab.cli.tables import known_targets, read_table, require_columns, require_output
+    from islab.comparison import compare
+    from islab.comparison.methods import DEFAULT_METHODS, check_names
+
+    outputs = [path for path in (args.csv, args.html, args.plot) if path is not None]
+    for number, path in enumerate(outputs):
+        require_output(path, args.data, *outputs[:number])
+    methods = args.methods or list(DEFAULT_METHODS)
+    check_names(methods)
+    table = read_table(args.data)
+    require_columns(table, [args.target, *args.drop], args.data, "which you named")
+    table, y = known_targets(table, args.target, args.data)
+    X = table.drop(columns=list({args.target, *args.drop}))
+    if X.shape[1] == 0:
+        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    task = args.task or detected_task(y)
+    how = "asked for" if args.task else "detected; --task changes it"
+    print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
+    found = compare(
+        X,
+        y,
+        methods,
+        task=task,
+        seeds=args.seeds,
+        test_size=args.test_size,
+        n_jobs=args.jobs,
+        results=args.results or _kept(args.data),
+        force=args.force,
+        verbose=sys.stderr.isatty(),
+    )
+    _write(found, args)
+    if args.json:
+        for record in found.records:
+            print(json.dumps(record))
+    else:
+        print(found)
+
+
+def _kept(data: str) -> Path:
+    """Where fits are kept if the user does not say."""
+    from islab.datasets import cache_folder
+
+    folder = cache_folder() / "comparisons"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{Path(data).name}.jsonl"
+
+
+def _write(found: Any, args: argparse.Namespace) -> None:
+    if args.csv is not None:
+        found.to_csv(args.csv)
+    if args.html is not None:
+        found.to_html(args.html)
+    if args.plot is not None:
+        from islab.optional import needed
+
+        figure = needed("matplotlib.figure", "A plot", "islab-bnn[plots]").Figure
+        axes = figure(figsize=(6.4, 4.4), layout="constrained").subplots()
+        found.plot(ax=axes).figure.savefig(args.plot)

@@ -1,0 +1,120 @@
+"""Methods by name, each made when it is asked for: some need packages that are not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+TASKS = ("classification", "regression", "counts")
+
+
+@dataclass(frozen=True)
+class Method:
+    """Where a method is found.
+
+    Attributes
+    ----------
+    meaning : str
+        What it is, in a few words.
+    home, stem : str
+        Module, and the name of its estimators without ``Classifier`` or ``Regressor``.
+    params : dict
+        What sets it apart from the estimators' defaults.
+    """
+
+    meaning: str
+    home: str
+    stem: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+_ISLAB, _BASELINES = "islab.estimators", "islab.baselines"
+_FLOW = {"posterior": "flow"}
+
+NETWORKS = {
+    "islab": Method("input-skip network, independent weights", _ISLAB, "ISLaB"),
+    "islab-flow": Method("input-skip network, weights tied by a flow", _ISLAB, "ISLaB", _FLOW),
+    "lbbnn": Method("the same without input skip", _ISLAB, "ISLaB", {"input_skip": False}),
+    "blr": Method("the same without hidden layers", _BASELINES, "BayesianLinear"),
+    "blr-flow": Method("the same, weights tied by a flow", _BASELINES, "BayesianLinear", _FLOW),
+    "l1-skip": Method("input-skip network with an L1 penalty", _BASELINES, "L1Skip"),
+    "concrete-dropout": Method("network that learns its dropout", _BASELINES, "ConcreteDropout"),
+    "horseshoe": Method("network with group horseshoe priors", _BASELINES, "Horseshoe"),
+    "spam": Method("network pruned by its Laplace posterior", _BASELINES, "SpaM"),
+}
+REFERENCES = {
+    "logistic": "logistic regression with a ridge penalty",
+    "ridge": "linear or logistic regression with a ridge penalty",
+    "lasso": "linear or logistic regression with an L1 penalty",
+    "boosting": "gradient boosting of scikit-learn",
+    "ensemble": "deep ensemble of five networks",
+    "ebm": "explainable boosting machine, needs interpret-core",
+    "lassonet": "LassoNet, needs lassonet",
+}
+METHODS = {name: method.meaning for name, method in NETWORKS.items()} | REFERENCES
+DEFAULT_METHODS = ("islab", "blr", "ridge", "lasso", "boosting")
+
+
+def check_names(names: list[str]) -> None:
+    """Refuses names of no method."""
+    for name in names:
+        if name not in METHODS:
+            near = get_close_matches(name, METHODS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"try one of {', '.join(METHODS)}"
+            raise ValueError(f"Got method {name!r}, expected a known one; {hint}.")
+
+
+def make_method(name: str, task: str) -> Any:
+    """An estimator, not fitted.
+
+    Parameters
+    ----------
+    name : str
+        One of ``METHODS``.
+    task : {"classification", "regression", "counts"}
+
+    Raises
+    ------
+    ImportError
+        If the method needs a package that is not installed.
+    ValueError
+        If it is of no use for the task.
+
+    Examples
+    --------
+    >>> make_method("lbbnn", "regression")
+    ISLaBRegressor(input_skip=False)
+    """
+    check_names([name])
+    if task not in TASKS:
+        raise ValueError(f"Got task={task!r}, expected one of {', '.join(TASKS)}.")
+    return _network(name, task) if name in NETWORKS else _reference(name, task)
+
+
+def _network(name: str, task: str) -> Any:
+    method = NETWORKS[name]
+    kind = "Classifier" if task == "classification" else "Regressor"
+    try:
+        estimator = getattr(import_module(method.home), method.stem + kind)
+    except AttributeError as error:
+        raise ImportError(f"{method.stem}{kind} is not part of this installation.") from error
+    params = dict(method.params)
+    if task == "counts":
+        if "likelihood" not in estimator().get_params():
+            raise ValueError(f"{name} has no likelihood for counts; try task 'regression'.")
+        params["likelihood"] = "poisson"
+    return estimator(**params)
+
+
+def _reference(name: str, task: str) -> Any:
+    from islab.baselines.known import make_known
+    from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
+
+    if task == "counts":
+        raise ValueError(f"{name} has no likelihood for counts; try task 'regression'.")
+    if name == "logistic" and task == "regression":
+        raise ValueError("logistic regression predicts classes, not numbers; try 'ridge'.")
+    inner = make_known("ridge" if name == "logistic" else name, task)
+    return ReferenceClassifier(inner) if task == "classification" else ReferenceRegressor(inner)
