@@ -149,7 +149,7 @@ def _from_timm(name: str, size: tuple[int, int] | None) -> Backbone:
 def _downloaded(name: str, load: Callable[[], nn.Module]) -> nn.Module:
     try:
         return load()
-    except OSError as error:
+    except Exception as error:  # Each package has errors of its own for a missing network.
         raise OSError(
             f"Could not download the weights of {name!r} ({error}); try 'efficientnet_lite0', "
             "whose weights come with a package, or give a torch module with weights."
@@ -158,6 +158,11 @@ def _downloaded(name: str, load: Callable[[], nn.Module]) -> nn.Module:
 
 def without_head(module: nn.Module) -> nn.Module:
     """The network with its last linear layer replaced by the identity."""
-    name = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)][-1]
-    module.set_submodule(name, nn.Identity())
+    names = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
+    if not names:
+        raise ValueError(
+            f"Got {type(module).__name__}, which ends in no linear layer that could be taken off; "
+            "try to take its features yourself and give the module."
+        )
+    module.set_submodule(names[-1], nn.Identity())
     return module
