@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from images.nets import posterior
 from islab.explain import explain_global
 from islab.plots import contribution_map, pixel_maps
+from islab.plots.images import receptive_maps
 from plots.networks import explanation_of, network_of
 
 
@@ -70,3 +72,32 @@ def test_pixel_maps_have_a_key_of_counts():
     axes = pixel_maps(network_of(30), (4, 4))
     labels = [ax.get_ylabel() for ax in axes[0, 0].figure.axes]
     assert "weights from the pixel" in labels
+
+
+def convolutional_network():
+    return posterior(5, inclusion=(-2.0, 1.0)).median(outputs=["a", "b", "c"])
+
+
+def test_receptive_maps_show_the_paths_to_each_class():
+    network = convolutional_network()
+    panels = receptive_maps(network)
+    assert panels.shape == (3, 1)
+    for output, panel in enumerate(panels[:, 0]):
+        drawn = np.ma.filled(panel.images[1].get_array(), 0)
+        np.testing.assert_array_equal(drawn, network.path_counts(output).sum(axis=(0, 1)))
+
+
+def test_receptive_maps_by_layer_add_up_to_all_layers():
+    network = convolutional_network()
+    (line,) = receptive_maps(network, output="b", by_layer=True, mean_image=np.ones((2, 8, 8)))
+    drawn = [np.ma.filled(panel.images[1].get_array(), 0) for panel in line]
+    assert len(line) == network.head.architecture.n_layers + 1
+    np.testing.assert_array_equal(sum(drawn[:-1]), drawn[-1])
+
+
+def test_receptive_maps_are_drawn_into_the_axes_given():
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(1, 3)[1]
+    panels = receptive_maps(convolutional_network(), ax=axes)
+    assert panels.ravel().tolist() == axes.tolist()

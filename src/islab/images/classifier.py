@@ -35,8 +35,6 @@ from islab.training import Stage
 Float = NDArray[np.floating]
 Model = Literal["full", "median"]
 
-NUMBERS_AT_ONCE = 50_000_000
-
 
 class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     """Bayesian convolutional network with few weights that explains each probability by pixels.

@@ -148,7 +148,7 @@ class SparseImageNetwork:
         return forward(self.architecture, self.means(), images, self.head.covariates)
 
     def _with_constants(self, numbers: Numbers) -> Numbers:
-        biases = [b + c for b, c in zip(numbers.biases, self.constants, strict=True)]
+        biases: list[Float] = [b + c for b, c in zip(numbers.biases, self.constants, strict=True)]
         return replace(numbers, biases=biases)
 
     # -- reading ------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class SparseImageNetwork:
             chosen = chosen & head.edges_of_output(output)
         counts = np.zeros((head.architecture.n_layers, prod(net.feature_shape)))
         np.add.at(counts, (head.edge_layers()[chosen], head.edge_ends()[0][chosen]), 1.0)
-        maps = counts.reshape(-1, *net.feature_shape)
+        maps: Float = counts.reshape(-1, *net.feature_shape)
         for layer, kernel in zip(reversed(net.convolutions), reversed(self.kernels), strict=True):
             wires = np.zeros(layer.dense.n_weights)
             wires[kernel.edges] = 1.0
@@ -239,7 +239,7 @@ def _constant_values(
 ) -> list[Float]:
     """Values of the places that no pixel feeds at the posterior mean, 0 elsewhere."""
     net = posterior.architecture
-    values = [np.zeros(net.pixel_shape)]
+    values: list[Float] = [np.zeros(net.pixel_shape)]
     for number, layer in enumerate(net.convolutions):
         kernel = posterior.kernels[number]
         weights = np.where(kept[number], _means(kernel), 0.0)
@@ -266,7 +266,7 @@ def _without_constants(head: Posterior, fed: Mask, values: Float, threshold: flo
 
 def _living(places: Mask) -> Mask:
     """Channels with a place on a path; the first one where there is none, to have a network."""
-    living = places.any(axis=(0, 1))
+    living = np.asarray(places.any(axis=(0, 1)))
     return living if living.any() else np.arange(len(living)) == 0
 
 

@@ -16,6 +16,7 @@ from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     from islab.explain.local import LocalExplanation
+    from islab.images.sparse import SparseImageNetwork
 
 Float = NDArray[np.floating]
 Shape = tuple[int, int] | tuple[int, int, int]
@@ -128,6 +129,69 @@ def contribution_map(
     return panels[:n_outputs]
 
 
+def receptive_maps(
+    network: SparseImageNetwork,
+    *,
+    output: Output | Sequence[Output] | None = None,
+    by_layer: bool = False,
+    mean_image: ArrayLike | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draws from how many active paths each pixel reaches the head, for each class.
+
+    Parameters
+    ----------
+    network : SparseImageNetwork
+    output : name, position or several of them, optional
+        Outputs whose paths to show; all if not given.
+    by_layer : bool
+        A map for each layer of the head at which paths enter it, and one for all; otherwise the
+        last one only.
+    mean_image : (channels, height, width) or (height, width), optional
+        Shown in grey underneath; with one image for each output, (outputs, ...), each has its own.
+    ax : axes or array of axes, optional
+        One for each map.
+
+    Returns
+    -------
+    array (outputs, maps) of axes
+    """
+    units, (channels, height, width) = network.head.units, network.architecture.image_shape
+    numbers = output_numbers(units, output)
+    maps = np.stack([_path_maps(network, each, by_layer) for each in numbers])
+    n_maps = maps.shape[1]
+    columns = n_maps if by_layer else len(numbers)
+    if ax is None and not by_layer:
+        columns = min(columns, 5)
+    axes = axes_grid(ax, -(-len(numbers) * n_maps // columns), columns, 2.1, 2.3)
+    panels = axes.ravel()[: len(numbers) * n_maps].reshape(len(numbers), n_maps)
+    most = max(int(maps.max(initial=0)), 2)
+    under = mean_image
+    if mean_image is not None and channels > 1:
+        under = np.moveaxis(np.asarray(mean_image), -3, -1)
+    layers = [*(f"head {layer + 1}" for layer in range(n_maps - 1)), "all layers"]
+    for line, own, values in zip(panels, numbers, maps, strict=True):
+        name = shown(units.outputs[own], 16)
+        background = _background(under, (height, width, channels), own)
+        for panel, each, layer in zip(line, values, layers, strict=True):
+            _pixels(panel, each, most, background)
+            title = layer if by_layer else name
+            heading(panel, f"{title}: {int((each > 0).sum())} pixels", 8.5)
+        if by_layer:
+            line[0].set_ylabel(name, color=INK)
+    for panel in axes.ravel()[panels.size :]:
+        panel.set_axis_off()
+    _key(axes, _warm(), 1, most, "paths from the pixel")
+    return panels
+
+
+def _path_maps(network: SparseImageNetwork, output: int, by_layer: bool) -> Float:
+    """Paths from each pixel, its channels together, at each layer of the head and at all."""
+    counts = network.path_counts(output).sum(axis=1)
+    total = counts.sum(axis=0, keepdims=True)
+    return np.concatenate([counts, total]) if by_layer else total
+
+
 def _check_shape(image_shape: Shape, n_covariates: int) -> None:
     if len(image_shape) not in (2, 3) or math.prod(image_shape) != n_covariates:
         raise ValueError(
@@ -163,7 +227,7 @@ def _background(mean_image: ArrayLike | None, shape: Shape, output: int | None) 
     return image[output].reshape(shape)
 
 
-def _pixels(ax: Any, values: NDArray[np.intp], most: int, under: Float) -> None:
+def _pixels(ax: Any, values: NDArray, most: int, under: Float) -> None:
     _picture(ax, under, 0.45)
     ax.imshow(np.ma.masked_equal(values, 0), cmap=_warm(), vmin=1, vmax=most)
     _frame(ax)
