@@ -164,5 +164,6 @@ def without_head(module: nn.Module) -> nn.Module:
             f"Got {type(module).__name__}, which ends in no linear layer that could be taken off; "
             "try to take its features yourself and give the module."
         )
-    module.set_submodule(names[-1], nn.Identity())
+    owner, _, last = names[-1].rpartition(".")
+    setattr(module.get_submodule(owner), last, nn.Identity())
     return module
