@@ -7,6 +7,7 @@ and :func:`sparsest_near_best`, which reads the folds.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,6 +42,7 @@ Float = NDArray[np.floating]
 N_FOLDS = 5
 ROWS_FOR_ALL_FOLDS = 5_000
 ROWS_AT_ONCE = 8_192
+TOLERANCE = 0.005
 LEAST_NOISE = 1e-6
 SLOWEST, FASTEST, DISTANCE = 0.005, 0.05, 10.0
 NO_SPREAD = -1000.0  # the rho of a sigma of 0
@@ -122,7 +124,7 @@ class Replicas:
     def run(
         self,
         n_steps: int,
-        schedule: Schedule,
+        schedule: Callable[[Float], Float],
         *,
         strength: float | Tensor = 0.0,
         precision: float | Tensor = 0.0,
@@ -133,8 +135,8 @@ class Replicas:
         Parameters
         ----------
         n_steps : int
-        schedule : Schedule
-            Of the plan's rate, over these steps.
+        schedule : callable
+            Factors on the plan's rate at shares of these steps.
         strength, precision : float or tensor
             Penalties by parameter.
         proximal : bool
@@ -249,7 +251,7 @@ def rate_for(plan: Plan) -> float:
 
 
 def sparsest_near_best(losses: Float, row_weight: Float) -> int:
-    """The last candidate that is no more than one standard error worse than the best.
+    """The last candidate that is about as good as the best.
 
     Parameters
     ----------
@@ -259,14 +261,15 @@ def sparsest_near_best(losses: Float, row_weight: Float) -> int:
 
     Notes
     -----
-    The standard error is that of the difference, row by row, from the best candidate.
+    About as good is within one standard error of the difference, taken row by row, or within
+    0.005 nats: candidates that hardly differ have hardly an error.
     """
     share = row_weight / row_weight.sum()
     best = int((losses @ share).argmin())
     excess = losses - losses[best]
     mean = excess @ share
     spread = np.sqrt(((excess - mean[:, None]) ** 2 @ share) / max(losses.shape[1] - 1, 1))
-    return int(np.flatnonzero(mean <= spread).max())
+    return int(np.flatnonzero(mean <= np.maximum(spread, TOLERANCE)).max())
 
 
 def with_structure(
