@@ -10,11 +10,14 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from islab.architecture import Architecture
-from islab.baselines.base import Plan
+from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.concrete import NO_SPREAD, descend, first_guess, layer_matrices
 from islab.engines.base import LARGEST_LAMBDA, Problem
 from islab.equations import gaussian_kl, inverse_softplus, slab_kl, softplus
+from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
+from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.rules import Rules, auto, positive, real
 from islab.likelihoods import get_likelihood
 from islab.network import forward
 from islab.optional import needed
@@ -80,7 +83,7 @@ def product_moments(mu: Array, sigma: Array, log_mean: Array, log_sd: Array) -> 
     return scale * mu, scale * xp.sqrt(spread)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Horseshoe:
     """Normal weights times a log-normal scale for each input of each layer.
 
@@ -132,7 +135,7 @@ class Horseshoe:
     noise: Float
     n_weights_initial: int
 
-    def by_input(self, values: Float) -> Float:
+    def by_input(self, values: NDArray) -> NDArray:
         """Values of layers, one for each of their inputs, (..., inputs)."""
         net = self.architecture
         return np.repeat(values, [net.n_inputs(layer) for layer in range(net.n_layers)], axis=-1)
@@ -304,23 +307,27 @@ class HorseshoeNetwork:
 
     def distribution(self, likelihood: str, noise: Float, threshold: float) -> Horseshoe:
         """What has been learned so far, as numbers."""
-        net = self.architecture
-        tensors = (self.mu, self.bias_mu, *self.sigmas(), *self.log_moments())
-        mu, bias_mu, sigma, bias_sigma, *scales = (
-            part.detach().double().numpy() for part in tensors
-        )
+        sigma, bias_sigma = self.sigmas()
+        layer_mean, layer_sd, input_mean, input_sd = self.log_moments()
         return Horseshoe(
-            net,
-            mu,
-            sigma,
-            bias_mu,
-            bias_sigma,
-            *scales,
-            threshold=np.full(net.n_layers, threshold),
+            architecture=self.architecture,
+            mu=_numbers(self.mu),
+            sigma=_numbers(sigma),
+            bias_mu=_numbers(self.bias_mu),
+            bias_sigma=_numbers(bias_sigma),
+            layer_mean=_numbers(layer_mean),
+            layer_sd=_numbers(layer_sd),
+            input_mean=_numbers(input_mean),
+            input_sd=_numbers(input_sd),
+            threshold=np.full(self.architecture.n_layers, threshold),
             likelihood=likelihood,
             noise=noise,
-            n_weights_initial=net.n_weights,
+            n_weights_initial=self.architecture.n_weights,
         )
+
+
+def _numbers(tensor: Tensor) -> Float:
+    return tensor.detach().double().numpy()
 
 
 def learn_horseshoe(
@@ -364,7 +371,7 @@ def learn_horseshoe(
     nll = expected_nll(found, problem, rng)
     kl = float(network.penalty().detach())
     if isinstance(threshold, str):
-        scale_kl = network.scale_kl().detach().double().numpy()
+        scale_kl = _numbers(network.scale_kl())
         chosen = best_thresholds(found, problem, scale_kl, rng)
     else:
         chosen = np.full(plan.architecture.n_layers, float(threshold))
@@ -414,9 +421,9 @@ def best_thresholds(
 
 
 def _between(shrinkage: Float) -> Float:
-    """Thresholds that keep from one to all of these inputs, (candidates,)."""
+    """Thresholds that keep from none to all of these inputs, (candidates,)."""
     order = np.sort(shrinkage)
-    middles = np.append((order[1:] + order[:-1]) / 2, order[-1] + 1)
+    middles = np.concatenate([order[:1] - 1, (order[1:] + order[:-1]) / 2, order[-1:] + 1])
     return middles[np.linspace(0, len(middles) - 1, MOST_CANDIDATES).round().astype(int)]
 
 
@@ -435,3 +442,116 @@ def _nll(
     if problem.sample_weight is not None:
         nll = nll * problem.sample_weight[rows]
     return float(nll.mean()) * problem.n_rows
+
+
+# -- the face -----------------------------------------------------------------------------
+
+
+class HorseshoeEstimator(BaselineEstimator):
+    """Parameters and learning of both horseshoe estimators."""
+
+    weights_type = Horseshoe
+    _rules: ClassVar[Rules] = {
+        "global_scale": (positive, "a positive number"),
+        "threshold": (auto(real), "'auto' or a number"),
+    }
+    _rate = 0.05
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        global_scale: float = 1.0,
+        threshold: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.global_scale = global_scale
+        self.threshold = threshold
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_epochs = max_epochs
+        self.n_draws = n_draws
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        return learn_horseshoe(
+            problem,
+            likelihood,
+            self._plan(problem),
+            global_scale=self.global_scale,
+            threshold=self.threshold,
+            varies=varies,
+            seed=seed,
+            verbose=self.verbose,
+        )
+
+
+class HorseshoeClassifier(HorseshoeEstimator, NetworkClassifier):
+    """Fully connected network with group horseshoe priors (BNN-HORSE in the paper).
+
+    Parameters
+    ----------
+    hidden_layer_sizes : "auto" or tuple of int
+        Widths of the hidden layers; ``()`` for a linear model.
+    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
+    global_scale : float
+        Of the half-Cauchy prior of each layer's scale; less shrinks more.
+    threshold : "auto" or float
+        Inputs and hidden units are pruned where ``s2_z - m_z``, minus the logarithm of the mode
+        of their scale, is at least this. "auto" chooses a threshold for each layer by the ELBO of
+        the pruned network; ``posterior_.threshold`` says which.
+    batch_size : "auto" or int
+    learning_rate_init : "auto" or float
+        Adam's highest rate.
+    max_epochs : "auto" or int
+        Passes over the data.
+    n_draws : int
+        Draws of the network behind each prediction.
+    missing : {"impute", "error"}
+    random_state : int, RandomState instance or None
+    verbose : bool
+
+    Attributes
+    ----------
+    posterior_ : Horseshoe
+        All weights and scales, before pruning.
+    network_ : SparseNetwork
+        The pruned network.
+    n_used_weights_ : int
+        Its weights on active paths.
+    elbo_ : float
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HorseshoeClassifier(hidden_layer_sizes=5, max_epochs=100, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+
+class HorseshoeRegressor(HorseshoeEstimator, NetworkRegressor):
+    """Fully connected network with group horseshoe priors (BNN-HORSE in the paper).
+
+    Parameters and attributes are those of :class:`HorseshoeClassifier`; the noise is learned.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = HorseshoeRegressor(hidden_layer_sizes=5, max_epochs=50, random_state=0).fit(X, y)
+    >>> model.n_used_weights_ < 100
+    True
+    """
