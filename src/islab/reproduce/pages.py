@@ -18,9 +18,9 @@ from islab.reproduce import initialisation
 from islab.reproduce.cells import Record, Results
 from islab.reproduce.names import DATASETS, METHODS, RECIPES
 from islab.reproduce.tables import KEY, markdown_row, markdown_tables
-from islab.reproduce.verdict import entry, grouped, tables_of
+from islab.reproduce.verdict import NEITHER, entry, grouped, tables_of
 
-MARKED = re.compile(r"(<!-- results: (?P<name>[\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- results: (?P<name>[\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NOTHING = "Nothing has been run yet."
 VERDICTS = ("better", "same", "worse")
 
@@ -50,7 +50,7 @@ def write_pages(results: str | Path, folder: str | Path) -> Iterator[str]:
 def _filled(found: re.Match[str], results: Path) -> str:
     name = found["name"]
     block = _BLOCKS[name](results) if name in _BLOCKS else _dataset(name, results)
-    return f"{found[1]}\n{block}\n{found[3]}"
+    return f"{found[1]}\n{block}\n\n{found[3]}"
 
 
 def _dataset(name: str, results: Path) -> str:
@@ -76,8 +76,10 @@ def _overview(results: Path) -> str:
 
 
 def _overview_row(name: str, method: str, recipe: str, records: list[Record]) -> str:
-    metrics = [metric for table in tables_of(name).values() for metric in table]
-    counts = Counter(entry(records, metric).verdict for metric in metrics)
+    judged = [
+        metric for table in tables_of(name).values() for metric in table if metric.better != NEITHER
+    ]
+    counts = Counter(entry(records, metric).verdict for metric in judged)
     compared = any(counts[verdict] for verdict in VERDICTS)
     numbers = [str(counts[verdict]) if compared else "" for verdict in VERDICTS]
     seconds = f"{median(record['seconds'] for record in records):.1f}"
