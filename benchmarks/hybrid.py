@@ -106,7 +106,7 @@ def head(learn: Rows, judge: Rows, restarts: int, seed: int) -> dict[str, Any]:
     model = ISLaBClassifier(n_restarts=restarts, n_draws=100, random_state=seed, verbose=True)
     clock = Clock()
     model.fit(*learn)
-    result = {"restarts": restarts, "seed": seed, **clock.read()}
+    result: dict[str, Any] = {"restarts": restarts, "seed": seed, **clock.read()}
     result["features"] = model.n_features_in_
     result["features_used"] = int(model.get_support().sum())
     result["used_weights"] = model.n_used_weights_
