@@ -5,7 +5,7 @@ import pytest
 from islab.architecture import Architecture
 from islab.reproduce.by_hand import recipe_of
 from islab.reproduce.names import DATASETS, METHODS, family
-from islab.reproduce.settings import HIDDEN, SETTINGS, setting
+from islab.reproduce.settings import HIDDEN, PRUNED, SETTINGS, setting
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,22 @@ def test_a_setting_that_the_paper_lacks_is_a_sentence():
 
 def test_both_splits_of_the_mice_share_their_settings():
     assert setting("mice-by-mouse", "islab-lrt") == setting("mice", "islab-lrt")
+
+
+@pytest.mark.parametrize(
+    ("name", "covariates", "outputs", "used"),
+    [
+        ("wbc", 30, 1, 140),
+        ("abalone", 9, 1, 2_290),
+        ("mice", 77, 8, 1_931),
+        ("mnist", 784, 10, 22_608),
+        ("fer2013", 48 * 48, 3, 5_608),
+    ],
+)
+def test_pruning_leaves_the_papers_number_of_weights(name, covariates, outputs, used):
+    net = Architecture(covariates, HIDDEN[name], outputs, input_skip=False)
+    last = HIDDEN[name][-1] * outputs
+    assert last + round((1 - PRUNED[name]) * (net.n_weights - last)) == used
 
 
 def test_a_recipe_has_the_papers_steps_batches_and_start():

@@ -7,11 +7,10 @@ from math import ceil
 from typing import Any
 
 from islab.reproduce.names import METHODS, family
-from islab.reproduce.settings import HIDDEN, setting
+from islab.reproduce.settings import HIDDEN, PRUNED, setting
 from islab.reproduce.tasks import Task
 
 QUICK_EPOCHS = 5
-EXPECTED_WEIGHTS = ("bnn-concrete",)
 
 # The images have many rows and wide networks; a mean over draws needs fewer of them there.
 DRAWS = {"mnist": 100, "fer2013": 100}
@@ -95,12 +94,20 @@ def _with_hidden_layers(method: str, name: str) -> Callable[..., Any]:
                 "batch_size": ceil(len(task.y_train) / tuned.batches),
                 "learning_rate_init": tuned.rate,
                 "max_epochs": tuned.epochs,
+                **_own_settings(method, task),
             }
         if quick:
             params["max_epochs"] = QUICK_EPOCHS
         return _baseline(name, task)(**{**params, **changes})
 
     return make
+
+
+def _own_settings(method: str, task: Task) -> dict[str, Any]:
+    """What the paper says of a method besides the training."""
+    if method == "is-ann-l1":
+        return {"zeros": "threshold"}
+    return {"sparsity": PRUNED[family(task.name)]} if method == "laplace-spam" else {}
 
 
 def _draws(task: Task) -> dict[str, int]:
