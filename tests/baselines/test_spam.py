@@ -274,7 +274,7 @@ def test_the_last_layer_is_kept_whatever_its_damage():
     damage = np.where(net.by_block([b.layer for b in net.blocks]) == 1, 0.0, 1.0)
     kept = prune(net, damage, 0.99)
     assert kept[damage == 0].all()
-    assert not kept[damage == 1].any()
+    assert kept[damage == 1].sum() == 1
 
 
 def test_damage_is_precision_times_squared_weight(rng):
@@ -301,7 +301,7 @@ def test_what_matters_is_kept_and_predicts(learned):
 
 
 def test_noise_is_learned(learned):
-    truth = 0.3**2 / (0.3**2 + 1 + 0.60)  # 0.60 is the variance of tanh(2x)
+    truth = 0.3**2 / (0.3**2 + 1 + 0.64)  # 0.64 is the variance of tanh(2x)
     assert learned.weights.noise[0] == pytest.approx(truth, rel=0.5)
 
 

@@ -211,11 +211,13 @@ def prune(net: Architecture, damage: Float, sparsity: float) -> Mask:
     ----------
     damage : (weights,)
     sparsity : float
-        Share of the weights before the last layer that is pruned.
+        Share of the weights before the last layer that is pruned, rounded down: below 1 at
+        least one weight stays.
     """
-    kept = in_last_layer(net)
-    order = np.flatnonzero(~kept)[np.argsort(-damage[~kept], kind="stable")]
-    kept[order[: len(order) - round(sparsity * len(order))]] = True
+    last = in_last_layer(net)
+    order = np.flatnonzero(~last)[np.argsort(damage[~last], kind="stable")]
+    kept = np.ones(net.n_weights, dtype=bool)
+    kept[order[: int(sparsity * len(order) + 1e-9)]] = False
     return kept
 
 
