@@ -50,22 +50,25 @@ def with_face(estimator: Any, task: str) -> Any:
 def run_cell(estimator: Any, X: Any, y: NDArray, train: Mask, seed: int) -> Record:
     """Fits a copy of the estimator to the training rows and judges it by the others.
 
+    Libraries compute on one thread, so that fits at the same time do not get in each other's way
+    and seconds can be compared.
+
     Returns
     -------
     dict
         In JSON's types: ``models``, the scores by model, ``selected`` columns and ``seconds`` of
         the fit; or ``error``, why there are none.
     """
+    from threadpoolctl import threadpool_limits
+
     try:
-        model = clone(estimator).set_params(random_state=seed)
-        start = time.perf_counter()
-        model.fit(rows_where(X, train), y[train])
-        seconds = time.perf_counter() - start
-        return {
-            "error": None,
-            "seconds": seconds,
-            **_judged(model, rows_where(X, ~train), y[~train]),
-        }
+        with threadpool_limits(1):
+            model = clone(estimator).set_params(random_state=seed)
+            start = time.perf_counter()
+            model.fit(rows_where(X, train), y[train])
+            seconds = time.perf_counter() - start
+            judged = _judged(model, rows_where(X, ~train), y[~train])
+        return {"error": None, "seconds": seconds, **judged}
     except Exception as error:
         return {"error": reason(error)}
 
