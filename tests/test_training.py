@@ -68,6 +68,24 @@ def test_steps_do_not_depend_on_how_they_are_cut():
     np.testing.assert_array_equal(whole.rate, np.concatenate([part.rate for part in parts]))
 
 
+def test_batches_are_small_until_units_may_be_dropped():
+    stage = replace(
+        STAGE, n_steps=1000, batch_size=20, early_batch_size=10, shrink=Shrink(start=0.4)
+    )
+    assert (make_steps(stage, 350, 50, 60, seed=1).sizes == 10).all()
+    assert (make_steps(stage, 400, 50, 60, seed=1).sizes == 20).all()
+
+
+def test_epochs_start_anew_with_the_larger_batches():
+    stage = replace(
+        STAGE, n_steps=1000, batch_size=20, early_batch_size=7, shrink=Shrink(start=0.4)
+    )
+    steps = make_steps(stage, 400, 50, 60, seed=1)
+    assert sorted(steps.rows[:60]) == list(range(60))
+    before = make_steps(stage, 350, 50, 60, seed=1)
+    assert list(before.rows[:60]) != list(steps.rows[:60])
+
+
 def test_the_divergence_ramps_up_and_lambda_has_its_own_rate():
     stage = replace(STAGE, kl_ramp=0.5, rate=0.1, lambda_rate=0.3, schedule=Schedule("constant"))
     steps = make_steps(stage, 0, 200, 60, seed=1)
@@ -223,3 +241,12 @@ def test_history_can_be_plotted():
 def test_impossible_stages_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(STAGE, **change)
+
+
+@pytest.mark.parametrize("linear_ends", [True, False])
+def test_a_stage_may_end_once_no_hidden_unit_is_left(linear_ends):
+    engine = make_engine(hidden_inclusion=(-25.0, -25.0))
+    stage = replace(STAGE, n_steps=400, lambda_rate=0.0, linear_ends=linear_ends)
+    trained = train(engine, stage, n_rows=60, seed=0)
+    assert not any(trained.posterior.architecture.hidden)
+    assert (trained.history.column("step")[-1] < 400) == linear_ends

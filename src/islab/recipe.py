@@ -26,6 +26,7 @@ from islab.training import Stage, Trained, train
 
 PLENTY_OF_ROWS = 16_000
 DEFAULT_SPARSITY = 0.75
+SMALLEST_BATCH, LARGEST_BATCH = 64, 512
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def default_recipe(
     learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
     kl_weight = min(1.0, 0.5 + level)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
-    batch = min(n_rows, max(64, min(512, n_rows // 4)))
+    batch = min(n_rows, max(SMALLEST_BATCH, min(LARGEST_BATCH, n_rows // 4)))
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
@@ -115,6 +116,8 @@ def default_recipe(
         network=Stage(
             n_steps=round(6000 * effort),
             batch_size=batch,
+            early_batch_size=max(batch // 2, min(batch, SMALLEST_BATCH)),
+            linear_ends=True,
             kl_weight=kl_weight,
             psi=0.4 * 0.25**level,
             empirical_bayes=learn_priors,

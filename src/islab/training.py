@@ -78,6 +78,9 @@ class Stage:
     Parameters
     ----------
     n_steps, batch_size : int
+    early_batch_size : int, optional
+        Rows in a batch until units may be dropped: a step costs most while the network has its
+        full width, and matters least.
     rate, lambda_rate : float
         Adam's peak rate, and the one of the inclusion parameters.
     schedule : Schedule
@@ -97,12 +100,15 @@ class Stage:
         Speed at which Gaussian noise variances follow their optimum; 0 fixes them.
     shrink : Shrink, optional
         None never drops units.
+    linear_ends : bool
+        Whether to stop once no hidden unit is left, because a linear model is at hand.
     plateau : Plateau, optional
         None runs all steps.
     """
 
     n_steps: int
     batch_size: int
+    early_batch_size: int | None = None
     rate: float = 0.05
     lambda_rate: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
@@ -115,15 +121,24 @@ class Stage:
     scale_mu_step: bool = True
     noise_rate: float = 0.02
     shrink: Shrink | None = field(default_factory=Shrink)
+    linear_ends: bool = False
     plateau: Plateau | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"Got {name}={getattr(self, name)}, expected at least 1.")
+        for name in ("n_steps", "batch_size", "early_batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"Got {name}={value}, expected at least 1.")
         for name in ("rate", "lambda_rate"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"Got {name}={getattr(self, name)}, expected 0 or more.")
+
+    @property
+    def early_steps(self) -> int:
+        """Steps with batches of the early size: whole runs, up to where units may be dropped."""
+        if self.early_batch_size is None or self.shrink is None:
+            return 0
+        return round(self.shrink.start * self.n_steps / STEPS_AT_ONCE) * STEPS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -264,7 +279,9 @@ def _advance(engine: Engine, stage: Stage, progress: Progress, n_rows: int, seed
         and share >= max(plateau.start, stage.kl_ramp)
         and plateau.reached(_after_ramp(stage, progress.history))
     )
-    progress.finished = progress.step >= stage.n_steps or stopped
+    hidden = engine.architecture.hidden
+    linear = stage.linear_ends and len(hidden) > 0 and not any(hidden)
+    progress.finished = progress.step >= stage.n_steps or stopped or linear
     return size
 
 
@@ -280,15 +297,15 @@ def make_steps(
 
     Each epoch visits all rows in an order of its own; its last batch may be short.
     """
-    batch = min(stage.batch_size, n_rows)
+    batch, start, epochs_before = _phase(stage, first, n_rows)
     per_epoch = -(-n_rows // batch)
     numbers = np.arange(first, first + size)
-    place = numbers % per_epoch
+    epochs, place = np.divmod(numbers - start, per_epoch)
     sizes = np.minimum(batch, n_rows - place * batch)
     parts = []
-    for epoch in range(numbers[0] // per_epoch, numbers[-1] // per_epoch + 1):
-        order = epoch_order(seed, epoch, n_rows)
-        inside = place[numbers // per_epoch == epoch]
+    for epoch in range(epochs[0], epochs[-1] + 1):
+        order = epoch_order(seed, epochs_before + epoch, n_rows)
+        inside = place[epochs == epoch]
         parts.append(order[inside[0] * batch : (inside[-1] + 1) * batch])
     share = numbers / stage.n_steps
     factor = stage.schedule(share) * slow_down
@@ -300,6 +317,18 @@ def make_steps(
         lambda_rate=stage.lambda_rate * factor,
         kl_weight=stage.kl_weight * ramp,
     )
+
+
+def _phase(stage: Stage, first: int, n_rows: int) -> tuple[int, int, int]:
+    """Size of the batches at a step, the first step with that size, and epochs before it."""
+    batch, early = min(stage.batch_size, n_rows), stage.early_steps
+    if not early:
+        return batch, 0, 0
+    early_batch = min(stage.early_batch_size or batch, n_rows)
+    if first < early:
+        return early_batch, 0, 0
+    per_epoch = -(-n_rows // early_batch)
+    return batch, early, -(-early // per_epoch)
 
 
 def epoch_order(seed: int, epoch: int, n_rows: int) -> NDArray[np.intp]:
