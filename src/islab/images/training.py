@@ -77,8 +77,8 @@ def train_images(
     report : callable, optional
         Called now and then with the steps taken and the latest record.
     """
-    parts = [part.architecture for part in engine.posterior().layers]
-    priors = [Prior.same(part, tau=stage.tau, psi=stage.psi, df=stage.df) for part in parts]
+    shapes = [part.architecture for part in engine.engines]
+    priors = [Prior.same(shape, tau=stage.tau, psi=stage.psi, df=stage.df) for shape in shapes]
     progress = _Progress(priors)
     engine.set_priors(priors, stage.scale_mu_step)
     progress.good = engine.state()
