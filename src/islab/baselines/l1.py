@@ -343,8 +343,8 @@ def learn_l1(
     ``auto`` fits a path of strengths from weak to strong, each started from the one before: a
     network that starts from zeros would stay there. All rows and five folds are fitted side by
     side; the strongest penalty that is about as good as the best on held-out rows stays (see
-    :func:`sparsest_near_best`). Gaussian noise is the mean squared error on held-out rows, or, with a strength given,
-    of the fit.
+    :func:`sparsest_near_best`). Gaussian noise is the mean squared error on held-out rows, or,
+    with a strength given, of the fit.
     """
     automatic = isinstance(strength, str)
     n_folds = useful_folds(problem.n_rows) if automatic else 0

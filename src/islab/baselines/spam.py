@@ -259,10 +259,10 @@ def learn_spam(
     Notes
     -----
     ``auto`` fits five folds beside the whole. The sparsest network that predicts held-out rows
-    about as well as the best stays (see :func:`~islab.baselines.l1.sparsest_near_best`). A diagonal posterior takes the errors
-    of weights for independent, so that they add up in a deep network where they should cancel,
-    and draws predict worse than their centre: of a few factors the one with which draws
-    predict held-out rows best is taken.
+    about as well as the best stays (see :func:`~islab.baselines.l1.sparsest_near_best`). A
+    diagonal posterior takes the errors of weights for independent, so that they add up in a deep
+    network where they should cancel, and draws predict worse than their centre: of a few factors
+    the one with which draws predict held-out rows best is taken.
     """
     automatic = isinstance(sparsity, str) or isinstance(posterior_scale, str)
     n_folds = useful_folds(problem.n_rows) if automatic else 0
