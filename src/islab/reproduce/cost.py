@@ -104,7 +104,7 @@ def step_time(dataset: str, method: str, quick: bool = False) -> tuple[int, floa
     estimator = make_estimator(method, task, "paper", 0)
     stage, posterior = estimator.recipe.network, method.partition("-")[2]
     y, likelihood = _target(task)
-    problem = Problem(np.asarray(task.x_train, dtype=float), y)
+    problem = Problem(np.array(task.x_train, dtype=float), y)
     with threadpool_limits(1):
         engine = make_engine(estimator.recipe, posterior, problem, likelihood, 0)
         prior = Prior.same(engine.architecture, tau=stage.tau, psi=stage.psi)
