@@ -9,6 +9,14 @@ from typing import Any
 _HOMES = {
     "BayesianLinearClassifier": "linear",
     "BayesianLinearRegressor": "linear",
+    "L1SkipClassifier": "l1",
+    "L1SkipRegressor": "l1",
+    "ConcreteDropoutClassifier": "concrete",
+    "ConcreteDropoutRegressor": "concrete",
+    "HorseshoeClassifier": "horseshoe",
+    "HorseshoeRegressor": "horseshoe",
+    "SpaMClassifier": "spam",
+    "SpaMRegressor": "spam",
 }
 
 __all__ = [*_HOMES]
