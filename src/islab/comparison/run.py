@@ -183,7 +183,7 @@ def _done(file: Path, cells: list[Cell]) -> dict[Cell, Record]:
         cell = wanted.get(
             tuple(record.get(name) for name in ("method", "settings", "seed", "data"))
         )
-        if cell is not None and record.get("error") is None and "models" in record:
+        if cell is not None and "models" in record:
             found[cell] = record
     return found
 
