@@ -1,5 +1,8 @@
 """The image classifier: data in, predictions, explanations and files out."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +14,8 @@ SMALL = {
     "channels": (4, 6),
     "hidden_layer_sizes": (4,),
     "batch_size": 20,
-    "max_epochs": 40,
-    "learning_rate_init": 0.03,
+    "max_epochs": 30,
+    "learning_rate_init": 0.05,
     "n_draws": 10,
     "random_state": 0,
 }
@@ -115,6 +118,19 @@ def test_a_saved_model_predicts_the_same(fitted, tmp_path):
         )
     assert again.classes_.tolist() == fitted.classes_.tolist()
     assert again.get_params()["channels"] == (4, 6)
+
+
+def test_a_model_from_a_file_predicts_and_explains_without_torch(fitted, tmp_path):
+    fitted.save(tmp_path / "model.islab")
+    np.save(tmp_path / "images.npy", bars(2)[0])
+    code = (
+        "import sys, numpy as np;"
+        "from islab.images import ISLaBImageClassifier;"
+        "model = ISLaBImageClassifier.load('model.islab'); images = np.load('images.npy');"
+        "model.explain_local(images); print(model.predict(images), 'torch' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.stdout.strip() == f"{fitted.predict(bars(2)[0])} False", ran.stderr
 
 
 def test_an_altered_file_is_refused(fitted, tmp_path):

@@ -90,7 +90,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> images = rng.random((60, 8, 8))
     >>> labels = (images[:, :4].mean(axis=(1, 2)) > 0.5).astype(int)
-    >>> model = ISLaBImageClassifier(channels=(4,), hidden_layer_sizes=(), max_epochs=2)
+    >>> model = ISLaBImageClassifier(channels=(4,), hidden_layer_sizes=(), random_state=0)
     >>> model.fit(images, labels).predict_proba(images).shape
     (60, 2)
     """
@@ -113,8 +113,8 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         activation: str = "relu",
         posterior: str = "lrt",
         batch_size: int = 128,
-        max_epochs: int = 10,
-        learning_rate_init: float = 0.01,
+        max_epochs: int = 5,
+        learning_rate_init: float = 0.05,
         n_draws: int = 20,
         augment: Callable[[Any], Any] | None = None,
         device: str = "cpu",
@@ -201,7 +201,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             n_steps=self.max_epochs * source.n_batches,
             batch_size=self.batch_size,
             rate=self.learning_rate_init,
-            lambda_rate=LAMBDA_STRETCH * self.learning_rate_init,
+            lambda_rate=self.learning_rate_init,
             schedule=Schedule("cosine", warm_up=0.02),
             kl_ramp=0.5,
             psi=0.2,
@@ -356,9 +356,6 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
-
-
-LAMBDA_STRETCH = 5.0
 
 
 def _widths(sizes: Any) -> tuple[int, ...]:

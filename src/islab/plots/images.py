@@ -174,7 +174,8 @@ def receptive_maps(
         name = shown(units.outputs[own], 16)
         background = _background(under, (height, width, channels), own)
         for panel, each, layer in zip(line, values, layers, strict=True):
-            _pixels(panel, each, most, background)
+            # Nearly all pixels have a path: few of them let the image shine through.
+            _pixels(panel, each, most, background, np.sqrt(each / most))
             title = layer if by_layer else name
             heading(panel, f"{title}: {int((each > 0).sum())} pixels", 8.5)
         if by_layer:
@@ -227,9 +228,10 @@ def _background(mean_image: ArrayLike | None, shape: Shape, output: int | None) 
     return image[output].reshape(shape)
 
 
-def _pixels(ax: Any, values: NDArray, most: int, under: Float) -> None:
+def _pixels(ax: Any, values: NDArray, most: int, under: Float, opacity: Any = None) -> None:
     _picture(ax, under, 0.45)
-    ax.imshow(np.ma.masked_equal(values, 0), cmap=_warm(), vmin=1, vmax=most)
+    drawn = np.ma.masked_equal(values, 0)
+    ax.imshow(drawn, cmap=_warm(), vmin=1, vmax=most, alpha=opacity)
     _frame(ax)
 
 
