@@ -226,7 +226,8 @@ def test_clear_signal_is_hardly_dropped(of_signal):
 def test_inputs_that_say_nothing_are_dropped_like_a_fair_coin():
     x, y = linear_problem().x, np.random.default_rng(3).normal(size=(200, 1))
     y -= x @ np.linalg.lstsq(x, y)[0]
-    nothing = learn_concrete(Problem(x, y), "gaussian", QUICK_LINEAR, length_scale=3.0, seed=0)
+    plan = Plan(LINEAR, batch_size=200, n_steps=400, rate=0.05)
+    nothing = learn_concrete(Problem(x, y), "gaussian", plan, length_scale=3.0, seed=0)
     assert nothing.weights.dropout[0] == pytest.approx(0.5, abs=0.05)
 
 

@@ -461,6 +461,7 @@ class ConcreteDropoutEstimator(BaselineEstimator):
 
     weights_type = ConcreteDropout
     _rules: ClassVar[Rules] = {"length_scale": (auto(positive), "'auto' or a positive number")}
+    _rate = 0.03
 
     def __init__(
         self,

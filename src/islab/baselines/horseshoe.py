@@ -367,6 +367,7 @@ def learn_horseshoe(
     if varies is not None:
         for array in (found.mu, found.sigma):
             plan.architecture.covariate_matrix(array)[:, ~varies] = 0.0
+        found.input_mean[: len(varies)][~varies] = -LARGEST_LAMBDA
     rng = np.random.default_rng(seed)
     nll = expected_nll(found, problem, rng)
     kl = float(network.penalty().detach())
@@ -384,8 +385,8 @@ def best_thresholds(
     """The threshold of each layer whose pruned network has the highest ELBO.
 
     A pruned input costs no divergence, and what it had explained is lost. Layers are pruned one
-    after the other, the last one first. Candidates lie halfway between inputs that are next to
-    each other in shrinkage.
+    after the other, the last one first, and each keeps at least one input. Candidates lie halfway
+    between inputs that are next to each other in shrinkage.
 
     Parameters
     ----------
@@ -421,9 +422,9 @@ def best_thresholds(
 
 
 def _between(shrinkage: Float) -> Float:
-    """Thresholds that keep from none to all of these inputs, (candidates,)."""
+    """Thresholds that keep from one to all of these inputs, (candidates,)."""
     order = np.sort(shrinkage)
-    middles = np.concatenate([order[:1] - 1, (order[1:] + order[:-1]) / 2, order[-1:] + 1])
+    middles = np.append((order[1:] + order[:-1]) / 2, order[-1] + 1)
     return middles[np.linspace(0, len(middles) - 1, MOST_CANDIDATES).round().astype(int)]
 
 
