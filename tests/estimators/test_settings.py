@@ -112,3 +112,9 @@ def test_draws_set_after_fitting_are_checked():
     model = ISLaBClassifier(max_epochs=1, n_restarts=1).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="Got n_draws=0"):
         model.set_params(n_draws=0).predict([[0.5]])
+
+
+def test_a_network_without_input_skip_does_not_start_from_a_linear_model():
+    recipe = recipe_of(input_skip=False)
+    assert recipe.linear is None
+    assert not recipe.network.linear_ends

@@ -39,6 +39,9 @@ def make_recipe(params: dict[str, Any], n_rows: int, n_classes: int) -> Recipe:
         recipe = replace(recipe, activation=params["activation"])
     if params["n_restarts"] != "auto":
         recipe = replace(recipe, n_restarts=params["n_restarts"])
+    if not params["input_skip"]:
+        # A linear model has covariates in its output layer, which such a network has not.
+        recipe = replace(recipe, linear=None, network=replace(recipe.network, linear_ends=False))
     stages: dict[str, Any] = {
         name: _stage(stage, recipe.network, params, n_rows)
         for name in ("linear", "network", "refine")

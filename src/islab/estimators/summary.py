@@ -103,7 +103,7 @@ def _cells(line: dict[str, Any]) -> list[str]:
     return [
         shortened(printable(line["covariate"]), NAME_LENGTH),
         str(line["weights"]),
-        f"{line['inclusion']:.2f}",
+        "-" if np.isnan(line["inclusion"]) else f"{line['inclusion']:.2f}",
         "-" if np.isnan(used) else f"{used:.2f}",
         str(low) if low == high else f"{low}-{high}",
     ]
