@@ -105,7 +105,17 @@ def test_summary_counts_pruned_kernels(fitted):
         (edge // 9 // layer.in_channels, edge // 9 % layer.in_channels) for edge in kernel.edges
     }
     assert table.loc[1, "pruned kernels"] == 24 - len(pairs)
-    assert "pruned kernels" in str(fitted.summary())
+
+
+def test_a_printed_summary_has_a_line_for_each_layer_and_dashes_for_what_it_has_not(fitted):
+    lines = str(fitted.summary()).splitlines()
+    assert [line.split()[0] for line in lines[-4:]] == [
+        "convolution",
+        "convolution",
+        "head",
+        "output",
+    ]
+    assert lines[-1].split()[1:] == ["-", "3", "-", lines[-1].split()[4], "-", "-"]
 
 
 def test_a_saved_model_predicts_the_same(fitted, tmp_path):
@@ -208,6 +218,13 @@ def test_a_stream_of_batches_is_learned_from(quick):
     assert model.classes_.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(model.posterior_.head.mu, again.posterior_.head.mu)
     assert model.history_.column("step")[-1] == 2 * 3
+
+
+def test_a_stream_that_changes_its_classes_is_refused(quick):
+    images, labels = bars(60)
+    passes = iter([labels, labels + 5])
+    with pytest.raises(ValueError, match="its first pass did not have"):
+        ISLaBImageClassifier(**quick).fit(lambda: [(images, next(passes))])
 
 
 def test_augmentation_sees_every_batch_and_changes_what_is_learned(quick):

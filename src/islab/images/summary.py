@@ -40,7 +40,7 @@ class ImageSummary:
     def __str__(self) -> str:
         width = max(map(len, self.facts))
         facts = [f"  {name:<{width}}  {value}" for name, value in self.facts.items()]
-        table = self.layers.to_string(index=False, na_rep="-").splitlines()
+        table = self.layers.astype("string").fillna("-").to_string(index=False).splitlines()
         return "\n".join([self.title, *facts, "", *(f"  {line}" for line in table)])
 
     __repr__ = __str__
