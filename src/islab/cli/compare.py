@@ -63,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.cli.fit import detected_task
     from islab.cli.tables import known_targets, read_table, require_columns, require_output
     from islab.comparison import compare
     from islab.comparison.methods import DEFAULT_METHODS, check_names
+    from islab.estimators.target import detected_task
 
     outputs = [path for path in (args.csv, args.html, args.plot) if path is not None]
     for number, path in enumerate(outputs):

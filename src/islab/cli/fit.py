@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 EXAMPLES = """\
 examples:
@@ -24,7 +24,6 @@ examples:
   islab fit patients.csv --target diagnosis -o model.islab --report report.html
 """
 TASKS = ("classification", "regression", "counts")
-FEW_VALUES = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab.cli.tables import known_targets, read_table, require_columns, require_output
+    from islab.estimators.target import detected_task
 
     require_output(args.output, args.data)
     require_output(args.report, args.data, args.output)
@@ -89,31 +89,6 @@ def run(args: argparse.Namespace) -> None:
     else:
         print(model.summary())
         print(f"\n{len(X)} rows, {seconds:.1f} s, saved to {args.output}")
-
-
-def detected_task(y: pd.Series) -> str:
-    """Classification for text, truth values and a few whole numbers, else regression."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    if not is_numeric_dtype(y):
-        _refuse_spoilt_numbers(y)
-    if is_bool_dtype(y) or not is_numeric_dtype(y):
-        return "classification"
-    whole = bool((y == y.round()).all())
-    return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
-
-
-def _refuse_spoilt_numbers(y: pd.Series) -> None:
-    """Refuses a target of numbers that a few cells of text have turned into text."""
-    from islab.reading import is_number
-
-    values = [str(value) for value in y.unique()]
-    text = [value for value in values if not is_number(value)]
-    if text and len(text) < len(values) / 2 and len(values) > FEW_VALUES:
-        raise ValueError(
-            f"Got {text[0]!r} in column {y.name!r}, where other values are numbers, expected "
-            "numbers only; try to leave such cells empty, or --task classification"
-        )
 
 
 def make_estimator(task: str, args: argparse.Namespace) -> Any:

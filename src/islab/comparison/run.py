@@ -201,7 +201,7 @@ def _checked_target(y: ArrayLike, table: Any) -> NDArray:
 
 
 def _checked_task(task: str | None, target: NDArray) -> str:
-    from islab.cli.fit import detected_task
+    from islab.estimators.target import detected_task
 
     if task is None:
         return detected_task(pd.Series(target, name="y"))

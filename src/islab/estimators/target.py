@@ -1,4 +1,4 @@
-"""Targets and the levels that predictions may be asked for, checked."""
+"""Targets, what task they mean, and the levels that predictions may be asked for, checked."""
 
 from __future__ import annotations
 
@@ -8,15 +8,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_array, column_or_1d
 
 from islab.columns import LEAST_SPREAD
 from islab.estimators.table import frame_columns, is_frame, n_rows
+from islab.reading import is_number
 
 Float = NDArray[np.floating]
 
 LABEL_KINDS = "biufU"
+FEW_VALUES = 10
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+
+
+def detected_task(y: pd.Series) -> str:
+    """Classification for text, truth values and a few whole numbers, else regression."""
+    if not is_numeric_dtype(y):
+        _refuse_spoilt_numbers(y)
+    if is_bool_dtype(y) or not is_numeric_dtype(y):
+        return "classification"
+    whole = bool((y == y.round()).all())
+    return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
+
+
+def _refuse_spoilt_numbers(y: pd.Series) -> None:
+    """Refuses a target of numbers that a few cells of text have turned into text."""
+    values = [str(value) for value in y.unique()]
+    text = [value for value in values if not is_number(value)]
+    if text and len(text) < len(values) / 2 and len(values) > FEW_VALUES:
+        raise ValueError(
+            f"Got {text[0]!r} in column {y.name!r}, where other values are numbers, expected "
+            "numbers only; try to leave such cells empty, or to name the task, classification"
+        )
 
 
 def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.estimators.draws import by_rows
 from islab.likelihoods import get_likelihood
-from islab.metrics import interval_coverage, interval_width
+from islab.metrics import interval_coverage, interval_width, score_classes
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart
@@ -81,10 +81,11 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
         ("Brier score", "mean squared distance of probabilities and truth; 0 is best", False),
         (
             "calibration error",
-            "mean distance of stated and real frequencies in bins of equally many rows; 0 is best",
+            "mean distance of stated and real frequencies in ten bins of equal width; 0 is best",
             False,
         ),
     ]
+    keys = ["accuracy", "nll", "brier", "ece", "auc"]
     binary = len(model.classes_) == 2
     if binary and len(np.unique(codes)) == 2:
         named.append(("AUC", "how surely the classes are ranked; 1 is best, 0.5 is chance", False))
@@ -92,7 +93,8 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
     for which in models:
         probability = model.predict_proba(X, model=which)
         found[which] = calibration(codes, probability[:, 1] if binary else probability)
-        values.append(_class_values(codes, probability, found[which].error)[: len(named)])
+        scores = score_classes(observed, probability, model.classes_)
+        values.append([scores[key] for key in keys[: len(named)]])
         if which == "median":
             own = probability[np.arange(len(codes)), codes]
     what = on_one_line(str(model.classes_[1])) if binary else "the class predicted"
@@ -101,21 +103,6 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
         charts=[calibration_chart(found["median"], what)],
         surprise=-np.log(np.maximum(own, np.finfo(float).tiny)),
     )
-
-
-def _class_values(codes: NDArray[np.intp], probability: Float, error: float) -> list[float]:
-    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-
-    truth = np.eye(probability.shape[1])[codes]
-    values = [
-        float(accuracy_score(codes, probability.argmax(axis=1))),
-        float(log_loss(codes, probability, labels=np.arange(len(truth[0])))),
-        float(((probability - truth) ** 2).sum(axis=1).mean()),
-        error,
-    ]
-    if probability.shape[1] == 2 and len(np.unique(codes)) == 2:
-        values.append(float(roc_auc_score(codes, probability[:, 1])))
-    return values
 
 
 @dataclass(frozen=True)
