@@ -39,6 +39,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/shrinking.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fits.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/native_limit.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/images.py
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet

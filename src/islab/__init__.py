@@ -9,12 +9,16 @@ if TYPE_CHECKING:
     from islab.comparison import compare
     from islab.estimators import ISLaBClassifier, ISLaBRegressor
     from islab.explain import explain_global, explain_local
+    from islab.features import FeatureExtractor
+    from islab.images import ISLaBImageClassifier
     from islab.posterior import Posterior
     from islab.sparse import SparseNetwork
     from islab.store import load
 
 __all__ = [
+    "FeatureExtractor",
     "ISLaBClassifier",
+    "ISLaBImageClassifier",
     "ISLaBRegressor",
     "Posterior",
     "SparseNetwork",
@@ -27,7 +31,9 @@ __all__ = [
 
 # Imported when first asked for, so that the command line starts at once.
 _HOMES = {
+    "FeatureExtractor": "islab.features",
     "ISLaBClassifier": "islab.estimators",
+    "ISLaBImageClassifier": "islab.images",
     "ISLaBRegressor": "islab.estimators",
     "Posterior": "islab.posterior",
     "SparseNetwork": "islab.sparse",
@@ -36,7 +42,17 @@ _HOMES = {
     "explain_local": "islab.explain",
     "load": "islab.store",
 }
-_MODULES = ("datasets", "explain", "export", "metrics", "plots", "report")
+_MODULES = (
+    "baselines",
+    "datasets",
+    "explain",
+    "export",
+    "features",
+    "images",
+    "metrics",
+    "plots",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

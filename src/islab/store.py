@@ -58,6 +58,10 @@ def load(path: str | Path) -> Any:
     from islab.estimators.restore import BadState, from_state
 
     description, arrays = read(path)
+    if description.get("estimator") == "ISLaBImageClassifier":
+        from islab.images import ISLaBImageClassifier
+
+        return ISLaBImageClassifier.load(path)
     try:
         return from_state(description, arrays)
     except BadState as error:

@@ -3,7 +3,7 @@
 from islab.plots.bars import attribution_bars, driver_bars, local_bars
 from islab.plots.graph import path_graph
 from islab.plots.history import training_history
-from islab.plots.images import contribution_map, pixel_maps
+from islab.plots.images import contribution_map, pixel_maps, receptive_maps
 from islab.plots.inclusion import inclusion_map
 from islab.plots.predictive import calibration_curve, predictive_intervals
 
@@ -17,5 +17,6 @@ __all__ = [
     "path_graph",
     "pixel_maps",
     "predictive_intervals",
+    "receptive_maps",
     "training_history",
 ]
