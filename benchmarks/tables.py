@@ -28,8 +28,9 @@ PLAIN = {
     "airfoil": ("regression/airfoil/airfoil_self_noise.dat.txt", "\t", None),
     "winequality_red": ("regression/winequality_red/winequality-red.csv", ";", 0),
 }
+OTHER = {"satimage": "binary", "concrete": "regression"}
 SCIKIT = {"wine": datasets.load_wine, "digits": datasets.load_digits}
-NAMES = (*KEEL, *PLAIN, *SCIKIT)
+NAMES = (*KEEL, *PLAIN, *OTHER, *SCIKIT)
 LARGEST = 3000
 
 
@@ -46,8 +47,9 @@ def load(name: str) -> Table:
         bunch = SCIKIT[name](as_frame=True)
         table = Table(name, bunch.data, bunch.target.to_numpy(), "multiclass")
     else:
-        frame = _plain(name) if name in PLAIN else _keel(name)
-        task = KEEL.get(name, "regression")
+        reader = {**dict.fromkeys(PLAIN, _plain), "satimage": _satimage, "concrete": _concrete}
+        frame = reader.get(name, _keel)(name)
+        task = {**KEEL, **OTHER}.get(name, "regression")
         y = frame.iloc[:, -1].to_numpy()
         x = frame.iloc[:, :-1]
         x.columns = [str(column) for column in x.columns]
@@ -63,6 +65,19 @@ def load(name: str) -> Table:
 def _plain(name: str) -> pd.DataFrame:
     path, separator, header = PLAIN[name]
     return pd.read_csv(tables_folder() / path, sep=separator, header=header)
+
+
+def _satimage(name: str) -> pd.DataFrame:
+    """The rarest class, damp grey soil, against the others."""
+    folder = tables_folder() / "classification" / name
+    parts = [pd.read_csv(folder / f"sat.{p}.txt", sep=" ", header=None) for p in ("trn", "tst")]
+    frame = pd.concat(parts, ignore_index=True)
+    last = frame.columns[-1]
+    return frame.assign(**{str(last): frame[last] == 4}).drop(columns=last)
+
+
+def _concrete(name: str) -> pd.DataFrame:
+    return pd.read_excel(tables_folder() / "regression" / name / "Concrete_Data.xlsx")
 
 
 def _keel(name: str) -> pd.DataFrame:
