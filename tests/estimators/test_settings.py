@@ -118,3 +118,8 @@ def test_a_network_without_input_skip_does_not_start_from_a_linear_model():
     recipe = recipe_of(input_skip=False)
     assert recipe.linear is None
     assert not recipe.network.linear_ends
+
+
+def test_an_unknown_device_is_named():
+    with pytest.raises(ValueError, match=r"Got device='gpu', expected one of cpu, cuda"):
+        ISLaBClassifier(device="gpu").fit(np.eye(20), np.arange(20) % 2)

@@ -20,8 +20,13 @@ def test_the_calibration_error_of_overconfidence_is_its_size():
 
 
 def test_predictive_intervals_count_their_coverage():
-    ax = predictive_intervals([0, 1, 5, 2], [0, 1, 2, 3], [-1] * 4, [3] * 4)
+    ax = predictive_intervals([0, 1, 5, 2], [0, 1, 2, 3], [[-1, 3]] * 4)
     assert ax.get_title(loc="left").startswith("75.0%")
+
+
+def test_intervals_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match="expected .* try model.predict_interval"):
+        predictive_intervals([0, 1], [0, 1], [[0, 0], [1, 1], [2, 2]])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from islab.training import Stage
 
 ENGINES = ("auto", "native", "torch")
+DEVICES = ("cpu", "cuda", "mps", "xpu")
 POSTERIORS = ("lrt", "flow")
 
 
@@ -43,6 +44,11 @@ class EngineChoice:
         ):
             if value not in known:
                 raise ValueError(f"Got {name}={value!r}, expected one of {', '.join(known)}.")
+        if self.device.partition(":")[0] not in DEVICES:
+            raise ValueError(
+                f"Got device={self.device!r}, expected one of {', '.join(DEVICES)}, with a number "
+                "if there are several: 'cuda:1'."
+            )
         if self.name == "native" and (self.posterior != "lrt" or self.device != "cpu"):
             raise ValueError(
                 f"Got engine='native' with posterior={self.posterior!r} on {self.device!r}; it "

@@ -108,6 +108,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
+        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise.
     learning_rate_init : "auto" or float
         Adam's highest rate.
     max_epochs : "auto" or int
@@ -124,6 +125,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     early_stopping : bool
         End a stage when the ELBO no longer rises. No data are held out.
     engine : {"auto", "native", "torch"}
+        What computes: the compiled engine where it can, else torch.
     device : str
         "cpu", or a device of torch.
     n_jobs : int, optional
@@ -136,6 +138,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     Attributes
     ----------
     classes_ : (classes,)
+        In the order of the columns of ``predict_proba``.
     network_ : SparseNetwork
         The median network: predicts, and can be read.
     posterior_ : Posterior
@@ -234,6 +237,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
+        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise.
     learning_rate_init : "auto" or float
         Adam's highest rate.
     max_epochs : "auto" or int
@@ -250,6 +254,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     early_stopping : bool
         End a stage when the ELBO no longer rises. No data are held out.
     engine : {"auto", "native", "torch"}
+        What computes: the compiled engine where it can, else torch.
     device : str
         "cpu", or a device of torch.
     n_jobs : int, optional

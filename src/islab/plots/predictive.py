@@ -108,10 +108,9 @@ def calibration_curve(
 def predictive_intervals(
     y: ArrayLike,
     mean: ArrayLike,
-    lower: ArrayLike,
-    upper: ArrayLike,
+    interval: ArrayLike,
     *,
-    level: float = 0.95,
+    level: float = 0.9,
     max_rows: int = 150,
     ax: Any = None,
 ) -> Any:
@@ -119,20 +118,23 @@ def predictive_intervals(
 
     Parameters
     ----------
-    y, mean, lower, upper : (rows,)
+    y, mean : (rows,)
+    interval : (rows, 2)
+        Lower and upper ends, as ``predict_interval`` gives them.
     level : float
         What the intervals were made for.
     max_rows : int
         With more rows an even selection is drawn; the coverage counts them all.
     ax : matplotlib axes, optional
     """
-    values = [np.asarray(part, dtype=float).ravel() for part in (y, mean, lower, upper)]
-    if len({len(part) for part in values}) != 1:
+    truth, centre = (np.asarray(part, dtype=float).ravel() for part in (y, mean))
+    ends = np.asarray(interval, dtype=float)
+    if len(truth) != len(centre) or ends.shape != (len(truth), 2):
         raise ValueError(
-            f"Got y, mean, lower and upper of lengths {[len(part) for part in values]}, expected "
-            "one length."
+            f"Got y and mean of lengths {len(truth)} and {len(centre)} and interval of shape "
+            f"{ends.shape}, expected (rows,), (rows,) and (rows, 2); try model.predict_interval(X)."
         )
-    truth, centre, low, high = values
+    low, high = ends.T
     caught = (truth >= low) & (truth <= high)
     order = np.argsort(centre, kind="stable")
     if len(order) > max_rows:
