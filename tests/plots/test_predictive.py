@@ -25,7 +25,7 @@ def test_predictive_intervals_count_their_coverage():
 
 
 def test_intervals_of_another_shape_are_refused():
-    with pytest.raises(ValueError, match="expected .* try model.predict_interval"):
+    with pytest.raises(ValueError, match=r"expected .* try model\.predict_interval"):
         predictive_intervals([0, 1], [0, 1], [[0, 0], [1, 1], [2, 2]])
 
 
