@@ -105,5 +105,6 @@ def _say_failures(failures: list[dict[str, Any]]) -> None:
 def _run_study(args: argparse.Namespace, folder: Path) -> None:
     from islab.reproduce.studies import run_study
 
-    for line in run_study(args.name, folder, jobs=args.jobs, quick=args.quick, force=args.force):
+    options = {"jobs": args.jobs, "quick": args.quick, "force": args.force}
+    for line in run_study(args.name, folder, methods=args.method or METHODS, **options):
         print(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,13 @@ def sparse_bits(n_weights: int, n_used: int, n_flow: int = 0) -> int:
     return 2 * (n_weights - n_used) + (BITS + 1) * (2 * n_used + n_flow)
 
 
-def study(folder: Path, *, quick: bool = False, force: bool = False) -> Iterator[str]:
+def study(
+    folder: Path,
+    *,
+    methods: Sequence[str] = METHODS,
+    quick: bool = False,
+    force: bool = False,
+) -> Iterator[str]:
     """Steps of the paper's networks and files of default models, by the spike-and-slab methods."""
     results = Results(folder)
 
@@ -49,7 +55,7 @@ def study(folder: Path, *, quick: bool = False, force: bool = False) -> Iterator
 
     done = {} if force else results.read([NAME], key)
     for dataset in DATASETS:
-        for method in METHODS:
+        for method in (method for method in METHODS if method in methods):
             record = done.get((dataset, method))
             if record is None:
                 record = measure(dataset, method, quick)

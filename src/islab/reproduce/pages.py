@@ -90,7 +90,13 @@ def _initialisation(results: Path) -> str:
     records = Results(results).read([initialisation.NAME], initialisation.key)
     if not records:
         return NOTHING
-    head = ["method", "inclusion at the start", *initialisation.PANELS.values(), "seconds"]
+    head = [
+        "method",
+        "inclusion at the start",
+        *initialisation.PANELS.values(),
+        "epochs",
+        "seconds",
+    ]
     lines = [markdown_row(head), markdown_row(["---"] * len(head))]
     for _, record in sorted(records.items()):
         scores = [record["pearson_median"], record["rmse_median"]]
@@ -101,6 +107,7 @@ def _initialisation(results: Path) -> str:
                     f"{record['low']:g} to {record['high']:g}",
                     *(f"{score:.3f}" for score in scores),
                     f"{record['used_weights']:.0f}",
+                    f"{record['epochs']:,}",
                     f"{record['seconds']:.0f}",
                 ]
             )

@@ -23,11 +23,11 @@ def structures(folder: Path, *, quick: bool = False, force: bool = False) -> Ite
 
     for name in ("linear-0.0", "nonlinear-0.0", "wbc", "abalone"):
         model, _ = fitted(name, folder, quick=quick, force=force)
-        yield _saved(path_graph(model.network_), folder / f"structure-{name}.svg")
+        yield saved(path_graph(model.network_), folder / f"structure-{name}.svg")
     model, _ = fitted("mice", folder, quick=quick, force=force)
     for title, group in MICE_CLASSES.items():
         axes = path_graph(model.network_, output=group)
-        yield _saved(axes, folder / f"structure-mice-{title}.svg")
+        yield saved(axes, folder / f"structure-mice-{title}.svg")
     yield from _digit(folder, quick, force)
 
 
@@ -42,20 +42,20 @@ def _digit(folder: Path, quick: bool, force: bool) -> Iterator[str]:
     mean = task.x_train[task.y_train == DIGIT].mean(axis=0)
     assert task.image_shape is not None
     axes = pixel_maps(model.network_, task.image_shape, output=DIGIT, mean_image=mean)
-    yield _saved(axes, folder / "structure-mnist-6.png")
+    yield saved(axes, folder / "structure-mnist-6.png")
 
 
 def explanations(folder: Path, *, quick: bool = False, force: bool = False) -> Iterator[str]:
     """Why single rows are predicted as they are: linear, abalone and, if it is there, MNIST."""
     options: dict[str, Any] = {"quick": quick, "force": force, "activation": "relu"}
     model, task = fitted("linear-0.0", folder, **options)
-    yield _saved(
+    yield saved(
         model.explain_local(task.x_test.iloc[_sure_and_unsure(model, task)]).plot(baseline="zero"),
         folder / "explanations-linear.svg",
     )
     model, task = fitted("abalone", folder, **options)
     rows = [int(np.flatnonzero(task.y_test == rings)[0]) for rings in RINGS]
-    yield _saved(
+    yield saved(
         model.explain_local(task.x_test.iloc[rows]).plot(baseline="zero"),
         folder / "explanations-abalone.svg",
     )
@@ -83,7 +83,7 @@ def _digits(folder: Path, options: dict[str, Any]) -> Iterator[str]:
         row = np.flatnonzero(task.y_test == digit)[:1]
         explanation = model.explain_local(task.x_test[row], output=list(DIGIT_CLASSES), n_draws=200)
         axes = contribution_map(explanation, task.image_shape)
-        yield _saved(axes, folder / f"explanations-mnist-{digit}.png")
+        yield saved(axes, folder / f"explanations-mnist-{digit}.png")
 
 
 def fitted(
@@ -105,7 +105,8 @@ def fitted(
     return model, task
 
 
-def _saved(axes: Any, path: Path) -> str:
+def saved(axes: Any, path: Path) -> str:
+    """Writes the figure of these axes to a file; the path, to print."""
     from islab.plots.style import pyplot
 
     figure = np.atleast_1d(np.asarray(axes, dtype=object)).flat[0].figure

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from islab.reproduce.names import METHODS
 
 
 def run_study(
-    name: str, folder: Path, *, jobs: int = 1, quick: bool = False, force: bool = False
+    name: str,
+    folder: Path,
+    *,
+    methods: Sequence[str] = METHODS,
+    jobs: int = 1,
+    quick: bool = False,
+    force: bool = False,
 ) -> Iterator[str]:
     """Runs a study; lines to print as they come.
 
@@ -17,6 +25,8 @@ def run_study(
         One of ``STUDIES`` in :mod:`islab.reproduce.names`.
     folder : path
         For results and pictures.
+    methods : sequence of str
+        Those of the study's methods to run.
     jobs : int
         Processes, where a study has many fits.
     quick : bool
@@ -28,11 +38,11 @@ def run_study(
     if name == "initialisation":
         from islab.reproduce.initialisation import study
 
-        return study(folder, jobs=jobs, quick=quick, force=force)
+        return study(folder, methods=methods, jobs=jobs, quick=quick, force=force)
     if name == "cost":
         from islab.reproduce.cost import study as cost_study
 
-        return cost_study(folder, quick=quick, force=force)
+        return cost_study(folder, methods=methods, quick=quick, force=force)
     from islab.reproduce.pictures import explanations, structures
 
     draw = explanations if name == "explanations" else structures
