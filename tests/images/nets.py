@@ -7,9 +7,16 @@ from islab.posterior import Initial
 
 
 def architecture(shape=(2, 8, 8), channels=(3, 2), hidden=(3,), outputs=3, activation="relu", **kw):
-    kernel, stride = kw.get("kernel", 3), kw.get("stride", 2)
+    kernel, stride, pool = kw.get("kernel", 3), kw.get("stride", 2), kw.get("pool", 1)
     return ImageArchitecture.build(
-        shape, channels, kernel, stride, hidden=hidden, n_outputs=outputs, activation=activation
+        shape,
+        channels,
+        kernel,
+        stride,
+        pool=pool,
+        hidden=hidden,
+        n_outputs=outputs,
+        activation=activation,
     )
 
 

@@ -14,15 +14,20 @@ from islab.likelihoods import get_likelihood
 ACTIVATIONS = ["relu", "leaky_relu", "identity"]
 
 
-def explained(activation="relu", seed=1, rows=3, **options):
-    network = posterior(seed, activation=activation).median(outputs=["a", "b", "c"])
+POOLS = [1, (2, 3)]
+
+
+def explained(activation="relu", seed=1, rows=3, pool=1, **options):
+    found = posterior(seed, activation=activation, stride=1 if pool != 1 else 2, pool=pool)
+    network = found.median(outputs=["a", "b", "c"])
     images = pixels(network.architecture, rows)
     return network, images, explain_images(network, images, n_draws=7, random_state=0, **options)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_intercept_and_contributions_sum_to_the_logit(activation):
-    network, images, found = explained(activation)
+@pytest.mark.parametrize("pool", POOLS)
+def test_intercept_and_contributions_sum_to_the_logit(activation, pool):
+    network, images, found = explained(activation, pool=pool)
     net, numbers = network.architecture, network.means()
     eta, gradient = slopes(net, numbers, images, network.head.covariates)
     inside = eta - (gradient * images.reshape(len(images), 1, -1)).sum(axis=-1)
@@ -32,16 +37,18 @@ def test_intercept_and_contributions_sum_to_the_logit(activation):
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_linear_piece_predicts_the_logit_of_a_nearby_image(activation):
-    network, images, found = explained(activation)
+@pytest.mark.parametrize("pool", POOLS)
+def test_the_linear_piece_predicts_the_logit_of_a_nearby_image(activation, pool):
+    network, images, found = explained(activation, pool=pool)
     near = images + 1e-7 * np.random.default_rng(0).standard_normal(images.shape)
     flat = near.reshape(len(near), -1)
     predicted = found.intercept + np.einsum("rpo,rp->ro", found.slope, flat)
     np.testing.assert_allclose(predicted, network.predictor(near), atol=1e-12)
 
 
-def test_intercept_and_contributions_sum_to_the_logit_in_every_draw():
-    network, _, found = explained()
+@pytest.mark.parametrize("pool", POOLS)
+def test_intercept_and_contributions_sum_to_the_logit_in_every_draw(pool):
+    network, _, found = explained(pool=pool)
     rng = np.random.default_rng(0)
     images = found.x.reshape(-1, *network.architecture.pixel_shape)
     total = found.draws_intercept + found.draws_contribution.sum(axis=2)
@@ -52,8 +59,9 @@ def test_intercept_and_contributions_sum_to_the_logit_in_every_draw():
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_slopes_are_those_of_autograd(activation):
-    net = architecture(activation=activation)
+@pytest.mark.parametrize("pool", POOLS)
+def test_slopes_are_those_of_autograd(activation, pool):
+    net = architecture(activation=activation, stride=1, pool=pool)
     numbers = posterior(2, net=net).draw(np.random.default_rng(0))
     images = pixels(net, rows=2)
     x = torch.tensor(images, requires_grad=True)
@@ -64,6 +72,7 @@ def test_slopes_are_those_of_autograd(activation):
     ):
         kernel = torch.tensor(weights).reshape(layer.out_channels, layer.in_channels, 3, 3)
         maps = act(F.conv2d(maps, kernel, torch.tensor(biases), layer.stride, layer.padding))
+        maps = F.max_pool2d(maps, layer.pool, ceil_mode=True)
     features = maps.permute(0, 2, 3, 1).flatten(1)
     matrix = torch.tensor(net.head.covariate_matrix(numbers.head_weights))
     hidden = act(features @ matrix[:3].T + torch.tensor(numbers.head_biases[:3]))

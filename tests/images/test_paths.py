@@ -13,10 +13,11 @@ SPARSE = (-3.0, 0.7)
 
 
 def unrolled(layer):
-    """For each connection of the unrolled convolution its weight, source and target place."""
+    """For each connection of the unrolled convolution its weight, source and (pooled) target."""
     size, wires = layer.kernel_size, []
     shape_in = (layer.height, layer.width, layer.in_channels)
     shape_out = (layer.out_height, layer.out_width, layer.out_channels)
+    pooled = (layer.pooled_height, layer.pooled_width, layer.out_channels)
     for row, column, out in np.ndindex(*shape_out):
         for source, down, across in np.ndindex(layer.in_channels, size, size):
             y = row * layer.stride + down - layer.padding
@@ -26,7 +27,8 @@ def unrolled(layer):
                     (out, source, down, across), (layer.out_channels, layer.in_channels, size, size)
                 )
                 place = np.ravel_multi_index((y, x, source), shape_in)
-                target = np.ravel_multi_index((row, column, out), shape_out)
+                window = (row // layer.pool, column // layer.pool, out)
+                target = np.ravel_multi_index(window, pooled)
                 wires.append((weight, place, target))
     return wires
 
@@ -68,8 +70,9 @@ def masks(found, threshold=0.5):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_used_weights_are_those_on_a_path_of_the_unrolled_network(seed):
-    net = architecture(shape=(1, 5, 5), channels=(3, 2), hidden=(2,), outputs=2)
+@pytest.mark.parametrize("steps", [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}])
+def test_used_weights_are_those_on_a_path_of_the_unrolled_network(seed, steps):
+    net = architecture(shape=(1, 5, 5), channels=(3, 2), hidden=(2,), outputs=2, **steps)
     kept = masks(posterior(seed, net=net, inclusion=SPARSE))
     for found, expected in zip(
         active_image_weights(net, kept), brute_force(net, kept), strict=True

@@ -8,6 +8,8 @@ from images.test_paths import SPARSE, masks
 from islab.images.network import Numbers, forward, slopes
 from islab.images.paths import active_image_weights
 
+STEPS = [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}]
+
 
 def kept_predictor(found, images):
     """The full network with all weights of alpha <= 0.5 set to 0, at the posterior mean."""
@@ -22,16 +24,18 @@ def kept_predictor(found, images):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_median_network_predicts_as_the_kept_weights_do(seed):
-    found = posterior(seed, inclusion=SPARSE)
+@pytest.mark.parametrize("steps", STEPS)
+def test_median_network_predicts_as_the_kept_weights_do(seed, steps):
+    found = posterior(seed, inclusion=SPARSE, **steps)
     images = pixels(found.architecture)
     expected = kept_predictor(found, images)
     np.testing.assert_allclose(found.median().predictor(images), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_median_network_counts_the_weights_on_active_paths(seed):
-    found = posterior(seed, inclusion=SPARSE)
+@pytest.mark.parametrize("steps", STEPS)
+def test_median_network_counts_the_weights_on_active_paths(seed, steps):
+    found = posterior(seed, inclusion=SPARSE, **steps)
     used = active_image_weights(found.architecture, masks(found))
     counts = [part.n_used_weights for part in found.median().layers]
     assert counts == [int(part.sum()) for part in used]

@@ -184,6 +184,8 @@ class ConvolutionEngine:
             mean, variance, kl = engine._weights(engine.generator)
             total = total + kl
             maps = activate(activation, self._convolve(maps, mean, variance, layer, engine))
+            if layer.pool > 1:
+                maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
         features = maps.permute(0, 2, 3, 1).flatten(1)
         mean, variance, kl = self.head._weights(self.head.generator)
         eps = self.head._normal((self.head.architecture.n_units, len(images)), self.head.generator)

@@ -48,6 +48,9 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         Channels that each convolution makes.
     kernel_size, stride : int or sequence of int
         Of all convolutions, or of each. ``kernel_size // 2`` zeros are put around the maps.
+    pool : int or sequence of int
+        Side of the windows, side by side, of which only the largest number goes on after a
+        convolution; 1 for none.
     hidden_layer_sizes : int or sequence of int
         Widths of the head's hidden layers; ``()`` for a linear one.
     activation : {"relu", "leaky_relu", "identity"}
@@ -109,6 +112,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         channels: Sequence[int] = (32, 64),
         kernel_size: int | Sequence[int] = 3,
         stride: int | Sequence[int] = 2,
+        pool: int | Sequence[int] = 1,
         hidden_layer_sizes: int | Sequence[int] = (32,),
         activation: str = "relu",
         posterior: str = "lrt",
@@ -124,6 +128,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         self.channels = channels
         self.kernel_size = kernel_size
         self.stride = stride
+        self.pool = pool
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.posterior = posterior
@@ -191,6 +196,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             tuple(self.channels),
             self.kernel_size,
             self.stride,
+            pool=self.pool,
             hidden=_widths(self.hidden_layer_sizes),
             n_outputs=n_classes if n_classes > 2 else 1,
             activation=self.activation,
@@ -383,6 +389,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "channels": (_counts, "whole numbers such as (32, 64)"),
     "kernel_size": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
     "stride": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
+    "pool": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
     "hidden_layer_sizes": (lambda v: _count(v) or _counts(v), "widths such as (32,), or ()"),
     "activation": (lambda v: v in PIECEWISE_LINEAR, f"one of {', '.join(PIECEWISE_LINEAR)}"),
     "posterior": (lambda v: v in ("lrt", "flow"), "'lrt' or 'flow'"),

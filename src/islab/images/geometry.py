@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 from numbers import Integral
 from typing import Any
 
@@ -32,6 +32,9 @@ class Convolution:
     in_channels, height, width : int
         Of the maps that come in.
     out_channels, kernel_size, stride : int
+    pool : int
+        Side of the windows of which only the largest number goes on, after the activation; 1 for
+        none.
 
     Notes
     -----
@@ -45,6 +48,7 @@ class Convolution:
     out_channels: int
     kernel_size: int
     stride: int
+    pool: int = 1
 
     @property
     def padding(self) -> int:
@@ -57,6 +61,14 @@ class Convolution:
     @property
     def out_width(self) -> int:
         return (self.width + 2 * self.padding - self.kernel_size) // self.stride + 1
+
+    @property
+    def pooled_height(self) -> int:
+        return ceil(self.out_height / self.pool)
+
+    @property
+    def pooled_width(self) -> int:
+        return ceil(self.out_width / self.pool)
 
     @cached_property
     def dense(self) -> Architecture:
@@ -99,19 +111,21 @@ class ImageArchitecture:
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int],
         *,
+        pool: int | Sequence[int] = 1,
         hidden: tuple[int, ...],
         n_outputs: int,
         activation: str = "relu",
     ) -> ImageArchitecture:
-        """The network for images of a shape; one kernel size and stride, or one for each layer."""
+        """The network for images of a shape; kernels, strides and pools for all layers or each."""
         kernels = per_layer("kernel_size", kernel_size, len(channels))
         strides = per_layer("stride", stride, len(channels))
         convolutions: list[Convolution] = []
         maps, height, width = image_shape
-        for out, kernel, step in zip(channels, kernels, strides, strict=True):
-            layer = Convolution(maps, height, width, out, kernel, step)
+        pools = per_layer("pool", pool, len(channels))
+        for out, *sizes in zip(channels, kernels, strides, pools, strict=True):
+            layer = Convolution(maps, height, width, out, *sizes)
             convolutions.append(layer)
-            maps, height, width = out, layer.out_height, layer.out_width
+            maps, height, width = out, layer.pooled_height, layer.pooled_width
         head = Architecture(maps * height * width, hidden, n_outputs, activation=activation)
         return cls(image_shape, tuple(convolutions), head)
 
@@ -131,7 +145,7 @@ class ImageArchitecture:
         if not self.convolutions:
             return self.pixel_shape
         last = self.convolutions[-1]
-        return last.out_height, last.out_width, last.out_channels
+        return last.pooled_height, last.pooled_width, last.out_channels
 
     @property
     def n_pixels(self) -> int:

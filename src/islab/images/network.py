@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from islab import network as dense
 from islab.images.convolve import convolve, spread
 from islab.images.geometry import ImageArchitecture
+from islab.images.pooling import pool, unpool, winners
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
@@ -64,7 +65,7 @@ def preactivations(net: ImageArchitecture, numbers: Numbers, images: Float) -> l
         z = convolve(maps, weights, layer)
         z += biases
         found.append(z)
-        maps = dense.activate(net.activation, z)
+        maps = pool(dense.activate(net.activation, z), layer)
     return found
 
 
@@ -89,7 +90,7 @@ def slopes(
     """The predictor (rows, outputs) and its gradient by the pixels (rows, outputs, pixels).
 
     With a piecewise-linear activation the gradient is the exact slope of the linear piece that
-    contains the image.
+    contains the image: on it each window of a pooling layer has the same winner.
     """
     z = preactivations(net, numbers, images)
     read = _read(net, z, images, columns)
@@ -101,13 +102,19 @@ def slopes(
         reversed(net.convolutions), reversed(numbers.kernels), reversed(z), strict=True
     ):
         slope = dense.activation_slope(net.activation, own)
-        gradient = gradient.reshape(*lead, *own.shape[1:]) * slope[:, None]
+        if layer.pool > 1:
+            # Activations keep the order, so the largest sum becomes the largest number.
+            slope = slope * winners(own, layer)
+        gradient = gradient.reshape(*lead, layer.pooled_height, layer.pooled_width, -1)
+        gradient = unpool(gradient, layer) * slope[:, None]
         gradient = spread(gradient.reshape(-1, *own.shape[1:]), weights, layer)
     return eta, gradient.reshape(*lead, -1)
 
 
 def _read(net: ImageArchitecture, z: list[Float], images: Float, columns: Index | None) -> Float:
     """What the head reads, (rows, features)."""
-    maps = dense.activate(net.activation, z[-1]) if z else images
+    maps = images
+    if z:
+        maps = pool(dense.activate(net.activation, z[-1]), net.convolutions[-1])
     flat = maps.reshape(len(maps), -1)
     return flat if columns is None else flat[:, columns]

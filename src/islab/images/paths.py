@@ -2,7 +2,8 @@
 
 A path goes from a pixel over places of the maps to the head. A kernel weight stands for as many
 connections as the kernel has places, and is used if one of them lies on a path: it reads a place
-that some pixel feeds, for a place that the head hears. Zeros around the maps feed nothing.
+that some pixel feeds, for a place that the head hears. Zeros around the maps feed nothing. All
+places of a pooling window lead to what goes on from it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from islab.images.convolve import convolve, patches, spread
 from islab.images.geometry import Convolution, ImageArchitecture
+from islab.images.pooling import pool, unpool
 from islab.paths import active_weights
 
 Mask = NDArray[np.bool_]
@@ -33,7 +35,7 @@ def fed_places(net: ImageArchitecture, kept: Sequence[Mask]) -> list[Mask]:
     """
     fed = [np.ones(net.pixel_shape, dtype=bool)]
     for layer, wires in zip(net.convolutions, kept, strict=True):
-        fed.append(convolve(_number(fed[-1]), _number(wires), layer)[0] > 0)
+        fed.append(pool(convolve(_number(fed[-1]), _number(wires), layer), layer)[0] > 0)
     return fed
 
 
@@ -47,7 +49,8 @@ def heard_places(net: ImageArchitecture, kept: Sequence[Mask], features: Mask) -
     """
     heard = [features]
     for layer, wires in zip(reversed(net.convolutions), reversed(kept), strict=True):
-        heard.append(spread(_number(heard[-1]), _number(wires), layer)[0] > 0)
+        own = unpool(_number(heard[-1]), layer)
+        heard.append(spread(own, _number(wires), layer)[0] > 0)
     return heard[::-1]
 
 
@@ -57,10 +60,10 @@ def used_weights(layer: Convolution, kept: Mask, fed: Mask, heard: Mask) -> Mask
     Parameters
     ----------
     fed, heard : (height, width, channels) bool
-        Of the maps that come in, and of those that go out.
+        Of the maps that come in, and of those that go out, pooled.
     """
     seen = patches(_number(fed), layer)[0].reshape(-1, layer.dense.n_covariates)
-    listeners = heard.reshape(-1, layer.out_channels).astype(float)
+    listeners = unpool(heard, layer).reshape(-1, layer.out_channels).astype(float)
     return kept & ((listeners.T @ seen).ravel() > 0)
 
 

@@ -15,6 +15,7 @@ from islab.images.convolve import convolve, spread
 from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.network import Numbers, forward
 from islab.images.paths import fed_places, heard_places, used_weights
+from islab.images.pooling import pool, unpool
 from islab.images.posterior import ImagePosterior
 from islab.network import activate
 from islab.posterior import Posterior
@@ -207,7 +208,7 @@ class SparseImageNetwork:
         for layer, kernel in zip(reversed(net.convolutions), reversed(self.kernels), strict=True):
             wires = np.zeros(layer.dense.n_weights)
             wires[kernel.edges] = 1.0
-            maps = spread(maps, wires, layer)
+            maps = spread(unpool(maps, layer), wires, layer)
         return np.moveaxis(maps, -1, 1)
 
     def to_frame(self) -> pd.DataFrame:
@@ -244,7 +245,8 @@ def _constant_values(
         kernel = posterior.kernels[number]
         weights = np.where(kept[number], _means(kernel), 0.0)
         z = convolve(values[-1][None], weights, layer)[0] + kernel.bias_mu
-        values.append(np.where(fed[number + 1], 0.0, activate(net.activation, z)))
+        pooled = pool(activate(net.activation, z)[None], layer)[0]
+        values.append(np.where(fed[number + 1], 0.0, pooled))
     return values
 
 
