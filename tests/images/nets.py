@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from islab.images import ImageArchitecture, ImagePosterior
+from islab.history import History
+from islab.images import ImageArchitecture, ImagePosterior, ISLaBImageClassifier
 from islab.posterior import Initial
 
 
@@ -35,6 +36,25 @@ def posterior(seed=0, *, inclusion=(-2.0, 2.0), bias_sd=0.3, net=None, **options
     for part in found.layers:
         part.bias_mu[:] = bias_sd * rng.standard_normal(len(part.bias_mu))
     return found
+
+
+def classifier(found):
+    """A classifier as if fitted, with this posterior."""
+    n_outputs, layers = found.architecture.head.n_outputs, found.architecture.convolutions
+    model = ISLaBImageClassifier(
+        channels=[layer.out_channels for layer in layers],
+        kernel_size=[layer.kernel_size for layer in layers],
+        stride=[layer.stride for layer in layers],
+        pool=[layer.pool for layer in layers],
+        hidden_layer_sizes=found.architecture.head.hidden,
+        activation=found.architecture.activation,
+        n_draws=5,
+    )
+    model.classes_ = np.arange(max(n_outputs, 2))
+    model.image_shape_ = found.architecture.image_shape
+    model.seed_, model.elbo_, model.history_ = 0, -1.0, History()
+    model._take(found)
+    return model
 
 
 def pixels(net, rows=4, seed=1):

@@ -18,7 +18,7 @@ from islab.history import History
 from islab.images.data import Source, checked_images, make_source, pixel_chunks
 from islab.images.explain import ImageExplanation, explain_images
 from islab.images.geometry import ImageArchitecture, Shape
-from islab.images.network import Numbers, forward
+from islab.images.network import forward
 from islab.images.posterior import ImagePosterior
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary, summarise_images
@@ -82,7 +82,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     network_ : SparseImageNetwork
         The median network: predicts, and can be read.
     posterior_ : ImagePosterior
-        All weights.
+        All weights; None in a model that was loaded from a sparse file.
     density_ : dict
         Used weights as a share of those before training: ``"convolution"``, ``"dense"``, ``"all"``.
     elbo_ : float
@@ -101,7 +101,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray
     image_shape_: Shape
     network_: SparseImageNetwork
-    posterior_: ImagePosterior
+    posterior_: ImagePosterior | None
     history_: History
     elbo_: float
     seed_: int
@@ -217,34 +217,35 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
     def _take(self, posterior: ImagePosterior) -> None:
         """A posterior, and what follows from it."""
-        names = [str(name) for name in self.classes_]
         self.posterior_ = posterior
-        self.network_ = posterior.median(outputs=names if len(names) > 2 else names[1:])
+        self.network_ = posterior.median(outputs=self._output_names())
+
+    def _output_names(self) -> tuple[str, ...]:
+        """The classes; of two the second."""
+        names = tuple(str(name) for name in self.classes_)
+        return names if len(names) > 2 else names[1:]
 
     # -- predicting -----------------------------------------------------------------------
 
-    def predict_proba(self, images: Any, *, model: Model = "full") -> Float:
+    def predict_proba(self, images: Any, *, model: Model | None = None) -> Float:
         """Probability of each class, averaged over draws of the model, (n, classes).
 
         Parameters
         ----------
         images : (n, height, width) or (n, channels, height, width)
-        model : {"full", "median"}
+        model : {"full", "median"}, optional
             Average over the full posterior, or over the median network, which is the one that
-            pictures and explanations show.
+            pictures and explanations show. If not given, the full posterior where the model has it.
         """
-        total = [
-            sum(self._responses(pixels, model, self.n_draws)) / self.n_draws
-            for pixels in pixel_chunks(self._checked(images))
-        ]
-        return np.concatenate(total)
+        first, *others = self._responses(self._checked(images), model, self.n_draws)
+        return sum(others, first) / self.n_draws
 
-    def predict(self, images: Any, *, model: Model = "full") -> NDArray:
+    def predict(self, images: Any, *, model: Model | None = None) -> NDArray:
         """The most probable class of each image, (n,)."""
         return self.classes_[self.predict_proba(images, model=model).argmax(axis=1)]
 
     def sample_posterior(
-        self, images: Any, n_draws: int | None = None, *, model: Model = "full"
+        self, images: Any, n_draws: int | None = None, *, model: Model | None = None
     ) -> Float:
         """Class probabilities under coherent draws of the model, (draws, n, classes).
 
@@ -253,13 +254,11 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         n_draws = self.n_draws if n_draws is None else n_draws
         if n_draws < 1:
             raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 20.")
-        chunks = [
-            np.stack(list(self._responses(pixels, model, n_draws)))
-            for pixels in pixel_chunks(self._checked(images))
-        ]
-        return np.concatenate(chunks, axis=1)
+        return np.stack(list(self._responses(self._checked(images), model, n_draws)))
 
-    def predict_interval(self, images: Any, level: float = 0.9, *, model: Model = "full") -> Float:
+    def predict_interval(
+        self, images: Any, level: float = 0.9, *, model: Model | None = None
+    ) -> Float:
         """Credible interval of the class probabilities, (n, classes, 2).
 
         With two classes it is that of the second, (n, 2).
@@ -273,20 +272,30 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return checked_images(images, self.image_shape_)
 
-    def _responses(self, pixels: Float, model: Model, n_draws: int) -> Iterator[Float]:
+    def _responses(self, images: NDArray, model: Model | None, n_draws: int) -> Iterator[Float]:
         """Class probabilities of each draw, (rows, classes); draws do not depend on the rows."""
         for number in range(n_draws):
-            rng = np.random.default_rng([self.seed_, number])
-            yield self._probabilities(self._predictor(pixels, model, rng))
+            predict = self._drawn(model, np.random.default_rng([self.seed_, number]))
+            yield np.concatenate(
+                [self._probabilities(predict(pixels)) for pixels in pixel_chunks(images)]
+            )
 
-    def _predictor(self, pixels: Float, model: Model, rng: np.random.Generator) -> Float:
-        if model == "median":
+    def _drawn(self, model: Model | None, rng: np.random.Generator) -> Callable[[Float], Float]:
+        """One network: from pixels (rows, height, width, channels) to the predictor."""
+        posterior = self.posterior_
+        if model == "median" or (model is None and posterior is None):
             net = self.network_
-            return forward(net.architecture, net.draw(rng), pixels, net.head.covariates)
-        if model != "full":
+            numbers, columns = net.draw(rng), net.head.covariates
+            return lambda pixels: forward(net.architecture, numbers, pixels, columns)
+        if model not in (None, "full"):
             raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
-        numbers: Numbers = self.posterior_.draw(rng).astype(np.float32)
-        return forward(self.posterior_.architecture, numbers, pixels)
+        if posterior is None:
+            raise ValueError(
+                "Got model='full' for a model that was saved with sparse=True, which holds the "
+                "median network only; try model='median', or save it without sparse=True."
+            )
+        drawn = posterior.draw(rng).astype(np.float32)
+        return lambda pixels: forward(posterior.architecture, drawn, pixels)
 
     def _probabilities(self, eta: Float) -> Float:
         response = get_likelihood(self.network_.likelihood).mean(eta)
@@ -346,12 +355,19 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
     # -- keeping --------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Writes the model to one file, replaced if it exists; :meth:`load` reads it."""
+    def save(self, path: str | Path, *, sparse: bool = False) -> None:
+        """Writes the model to one file, replaced if it exists; :meth:`load` reads it.
+
+        Parameters
+        ----------
+        path : path
+        sparse : bool
+            Leave out the full posterior: the median network is far smaller, predicts and explains.
+        """
         from islab.images.state import save_images
 
         check_is_fitted(self)
-        save_images(self, path)
+        save_images(self, path, sparse=sparse)
 
     @classmethod
     def load(cls, path: str | Path) -> ISLaBImageClassifier:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from islab.equations import inverse_softplus
 from islab.images.convolve import convolve, spread
-from islab.images.geometry import Convolution, ImageArchitecture
+from islab.images.geometry import Convolution, ImageArchitecture, Shape
 from islab.images.network import Numbers, forward
 from islab.images.paths import fed_places, heard_places, used_weights
 from islab.images.pooling import pool, unpool
@@ -102,12 +102,12 @@ class SparseImageNetwork:
                 )
             )
         own = np.flatnonzero(np.broadcast_to(sources[-1], full.feature_shape).ravel())
-        names = np.array(_feature_names(full), dtype=object)[own]
+        names = feature_names(len(layers), full.feature_shape, np.flatnonzero(sources[-1]))
         labels = tuple(outputs) if outputs is not None else head.units.outputs
         units = replace(
             Units.plain(len(own), full.head.n_outputs),
-            names=tuple(names),
-            variables=tuple(names),
+            names=names,
+            variables=names,
             outputs=labels,
         )
         head = replace(head, covariates=np.searchsorted(own, head.covariates), units=units)
@@ -307,15 +307,24 @@ def _sparse_kernel(
     )
 
 
-def _feature_names(net: ImageArchitecture) -> list[str]:
-    """``c2.5[3, 4]``: channel 5 of the second convolution at row 3, column 4."""
-    height, width, channels = net.feature_shape
-    return [
-        f"{channel_name(len(net.convolutions), channel)}[{row}, {column}]"
+def feature_names(layer: int, shape: Shape, channels: Index) -> tuple[str, ...]:
+    """``c2.5[3, 4]``: channel 5 of the second convolution at row 3, column 4.
+
+    Parameters
+    ----------
+    layer : int
+        Convolutions before the features.
+    shape : (height, width, ...)
+    channels : (channels,) int
+        Their numbers.
+    """
+    height, width = shape[:2]
+    return tuple(
+        f"{channel_name(layer, channel)}[{row}, {column}]"
         for row in range(height)
         for column in range(width)
-        for channel in range(channels)
-    ]
+        for channel in channels
+    )
 
 
 def channel_name(layer: int, channel: int) -> str:

@@ -13,6 +13,7 @@ from islab.architecture import Architecture
 from islab.files import replacing
 from islab.history import COLUMNS, History
 from islab.images.posterior import ImagePosterior
+from islab.images.small_file import small_network, small_state
 from islab.posterior import Posterior
 from islab.store import read, to_bytes
 
@@ -26,8 +27,13 @@ CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "st
 LARGEST_SIDE = 2**16
 
 
-def save_images(model: ISLaBImageClassifier, path: str | Path) -> None:
+def save_images(model: ISLaBImageClassifier, path: str | Path, *, sparse: bool) -> None:
     """Writes a fitted classifier; what it was augmented and seeded with is not kept."""
+    if model.posterior_ is None and not sparse:
+        raise ValueError(
+            "Got sparse=False for a model without its full posterior, which a sparse file does not "
+            "hold; try sparse=True."
+        )
     params = model.get_params(deep=False)
     classes = model.classes_
     description = {
@@ -38,11 +44,15 @@ def save_images(model: ISLaBImageClassifier, path: str | Path) -> None:
         "elbo": float(model.elbo_),
         "seed": int(model.seed_),
     }
-    arrays = {"history": model.history_.to_array()}
-    for number, part in enumerate(model.posterior_.layers):
-        arrays |= {f"part{number}.{name}": array for name, array in _arrays_of(part).items()}
+    if sparse:
+        description["network"], arrays = small_state(model.network_)
+    else:
+        assert model.posterior_ is not None
+        arrays = {"history": model.history_.to_array()}
+        for number, part in enumerate(model.posterior_.layers):
+            arrays |= {f"part{number}.{name}": array for name, array in _arrays_of(part).items()}
     with replacing(path) as file:
-        file.write(to_bytes(description, arrays))
+        file.write(to_bytes(description, {name: _stored(array) for name, array in arrays.items()}))
 
 
 def load_images(cls: type[ISLaBImageClassifier], path: str | Path) -> ISLaBImageClassifier:
@@ -83,8 +93,13 @@ def _model(
         raise ValueError("its images have no size")
     model.image_shape_ = (channels, height, width)
     model.elbo_, model.seed_ = float(description["elbo"]), int(description["seed"])
-    model.history_ = History.from_array(arrays["history"].reshape(-1, len(COLUMNS)))
     net = model._architecture(model.image_shape_, len(model.classes_))
+    if "network" in description:
+        wide = {name: a.astype(float) if a.dtype.kind == "f" else a for name, a in arrays.items()}
+        network = small_network(net, description["network"], wide, model._output_names())
+        model.posterior_, model.network_, model.history_ = None, network, History()
+        return model
+    model.history_ = History.from_array(arrays["history"].reshape(-1, len(COLUMNS)))
     shapes = [*(layer.dense for layer in net.convolutions), net.head]
     likelihood = "categorical" if len(model.classes_) > 2 else "bernoulli"
     parts = [
@@ -120,8 +135,7 @@ def _own(arrays: Arrays, prefix: str) -> Arrays:
 
 def _arrays_of(part: Posterior) -> Arrays:
     named = {field.name: getattr(part, field.name) for field in fields(part)}
-    arrays = {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
-    return {name: _stored(array) for name, array in arrays.items()}
+    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
 
 def _stored(array: NDArray) -> NDArray:
