@@ -1,6 +1,7 @@
 """Run an experiment of the paper and set its numbers beside the paper's.
 
-NAME is a data set, a study (initialisation, explanations, structures, cost) or `all` data sets.
+NAME is a data set, an experiment with images (mnist-bcnn, cifar10-bcnn, cifar10-hybrid), a study
+(initialisation, explanations, structures, cost, image-maps) or `all` data sets but those of images.
 Every finished run is kept in the results folder at once; the same command goes on from there.
 """
 
@@ -12,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from islab.reproduce import DATASETS, METHODS, RECIPES, STUDIES
+from islab.reproduce import DATASETS, IMAGES, METHODS, RECIPES, STUDIES
 
 EXAMPLES = """\
 examples:
@@ -27,7 +28,7 @@ MOST_QUICK_SEEDS = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = [*DATASETS, *STUDIES, "all"]
+    names = [*DATASETS, *IMAGES, *STUDIES, "all"]
     parser.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
     parser.add_argument(
         "--method", action="append", choices=METHODS, help="all if not given; repeatable"
@@ -78,7 +79,7 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
     cells = plan(names, args.method or METHODS, (args.recipe,) if args.recipe else RECIPES, seeds)
     if not cells:
         raise ValueError(
-            f"The paper has no setting of {', '.join(args.method)} on {args.name}; "
+            f"The paper has no setting of {', '.join(args.method or METHODS)} on {args.name}; "
             "try --recipe default"
         )
     results = Results(folder)

@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from islab.reproduce.names import IMAGES
+
 VERSIONS = ("islab-bnn", "numpy", "scipy", "scikit-learn", "torch")
 
 Record = dict[str, Any]
@@ -44,12 +46,15 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     """
     from threadpoolctl import threadpool_limits
 
+    from islab.reproduce.images import run_images
     from islab.reproduce.methods import epochs_of, make_estimator
     from islab.reproduce.scores import score
     from islab.reproduce.tasks import load_task
 
     try:
         with threadpool_limits(1):
+            if cell.dataset in IMAGES:
+                return run_images(cell, quick)
             task = load_task(cell.dataset, cell.recipe, quick)
             estimator = make_estimator(cell.method, task, cell.recipe, cell.seed, quick)
             _one_thread()

@@ -5,7 +5,9 @@ from __future__ import annotations
 CORRELATIONS = ("0.0", "0.1", "0.5", "0.9")
 SIMULATED = tuple(f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in CORRELATIONS)
 DATASETS = (*SIMULATED, "wbc", "abalone", "mice", "mice-by-mouse", "mnist", "fer2013")
-STUDIES = ("initialisation", "explanations", "structures", "cost")
+IMAGES = ("mnist-bcnn", "cifar10-bcnn", "cifar10-hybrid")
+IMAGE_METHODS = ("islab-lrt", "islab-flow")
+STUDIES = ("initialisation", "explanations", "structures", "cost", "image-maps")
 METHODS = (
     "islab-lrt",
     "islab-flow",
@@ -17,6 +19,11 @@ METHODS = (
     "laplace-spam",
 )
 RECIPES = ("paper", "default")
+
+
+def in_paper(dataset: str, method: str) -> tuple[str, str]:
+    """What the paper's tables call a data set and a method."""
+    return ("cifar10", f"bcnn-{method}") if dataset == "cifar10-bcnn" else (dataset, method)
 
 
 def family(dataset: str) -> str:

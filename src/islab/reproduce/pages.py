@@ -16,7 +16,7 @@ from statistics import median
 from islab.files import replacing
 from islab.reproduce import initialisation
 from islab.reproduce.cells import Record, Results
-from islab.reproduce.names import DATASETS, METHODS, RECIPES
+from islab.reproduce.names import DATASETS, IMAGES, METHODS, RECIPES
 from islab.reproduce.tables import KEY, markdown_row, markdown_tables
 from islab.reproduce.verdict import NEITHER, entry, grouped, tables_of
 
@@ -54,8 +54,8 @@ def _filled(found: re.Match[str], results: Path) -> str:
 
 
 def _dataset(name: str, results: Path) -> str:
-    if name not in DATASETS:
-        known = ", ".join([*DATASETS, *_BLOCKS])
+    if name not in (*DATASETS, *IMAGES):
+        known = ", ".join([*DATASETS, *IMAGES, *_BLOCKS])
         raise ValueError(f"Got the mark 'results: {name}' in a page, expected one of {known}.")
     records = list(Results(results).read([name]).values())
     return f"{KEY}\n\n{markdown_tables(name, records)}" if records else NOTHING
@@ -65,7 +65,7 @@ def _overview(results: Path) -> str:
     """How many of the paper's numbers ours are better than, by data set, method and recipe."""
     head = ["data set", "method", "settings", "seeds", *VERDICTS, "seconds"]
     lines = [markdown_row(head), markdown_row(["---"] * len(head))]
-    for name in DATASETS:
+    for name in (*DATASETS, *IMAGES):
         groups = grouped(Results(results).read([name]).values())
         lines += [
             _overview_row(name, method, recipe, groups[method, recipe])

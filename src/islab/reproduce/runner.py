@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from islab.reproduce.cells import Cell, Record, Results, run_cell
-from islab.reproduce.names import family
+from islab.reproduce.names import IMAGE_METHODS, IMAGES, family
 from islab.reproduce.settings import SETTINGS
 
 
@@ -16,13 +16,20 @@ def plan(
 ) -> list[Cell]:
     """The cells of these data sets, methods and recipes.
 
-    Left out are those with the paper's recipe for methods that the paper did not run there.
+    Left out are those with the paper's recipe for methods that the paper did not run there, and
+    methods that do not learn from images.
     """
     return [
         Cell(dataset, method, recipe, seed)
         for dataset, method, recipe, seed in product(datasets, methods, recipes, list(seeds))
-        if recipe == "default" or (family(dataset), method) in SETTINGS
+        if _offered(dataset, method, recipe)
     ]
+
+
+def _offered(dataset: str, method: str, recipe: str) -> bool:
+    if dataset in IMAGES:
+        return recipe == "default" and method in IMAGE_METHODS
+    return recipe == "default" or (family(dataset), method) in SETTINGS
 
 
 def run_cells(

@@ -43,6 +43,10 @@ def run_study(
         from islab.reproduce.cost import study as cost_study
 
         return cost_study(folder, methods=methods, quick=quick, force=force)
+    if name == "image-maps":
+        from islab.reproduce.images import draw_digits
+
+        return draw_digits(folder, quick=quick, force=force)
     from islab.reproduce.pictures import explanations, structures
 
     draw = explanations if name == "explanations" else structures

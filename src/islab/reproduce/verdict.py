@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from islab.reproduce.cells import Cell, Record
+from islab.reproduce.names import IMAGES, in_paper
 from islab.reproduce.paper import Published, published
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
@@ -49,7 +50,16 @@ class Metric:
         return self.factor * float(record[self.key])
 
 
-STRUCTURE = ("used_weights", "average_depth", "max_depth", "selected")
+STRUCTURE = (
+    "used_weights",
+    "average_depth",
+    "max_depth",
+    "selected",
+    "used_channels",
+    "used_features",
+    "density_convolution",
+    "density_dense",
+)
 
 
 def _both(name: str, key: str, better: str, decimals: int, factor: float = 1.0) -> list[Metric]:
@@ -91,8 +101,33 @@ NUMBERS: dict[str, list[Metric]] = {
 }
 
 
+_CALIBRATION = {"Calibration": CLASSES["Calibration"]}
+CONVOLUTIONAL: dict[str, list[Metric]] = {
+    "Accuracy, used weights and channels": [
+        *_both("accuracy", "accuracy", HIGHER, 1, 100),
+        Metric("weights", "median", "used_weights", LOWER, 0),
+        Metric("channels", "median", "used_channels", LOWER, 0),
+    ],
+    **_CALIBRATION,
+    "Density in percent": [
+        Metric("of kernels", "median", "density_convolution", LOWER, 2, 100),
+        Metric("of the head", "median", "density_dense", LOWER, 2, 100),
+    ],
+}
+HYBRID: dict[str, list[Metric]] = {
+    "Accuracy, used weights and features": [
+        *_both("accuracy", "accuracy", HIGHER, 1, 100),
+        Metric("weights", "median", "used_weights", LOWER, 0),
+        Metric("features", "median", "used_features", LOWER, 0),
+    ],
+    **_CALIBRATION,
+}
+
+
 def tables_of(dataset: str) -> dict[str, list[Metric]]:
     """The columns of each of a data set's tables, by heading."""
+    if dataset in IMAGES:
+        return HYBRID if dataset.endswith("hybrid") else CONVOLUTIONAL
     if dataset == "abalone":
         return NUMBERS
     if dataset.startswith(("linear", "nonlinear")):
@@ -159,7 +194,7 @@ def grouped(records: Iterable[Record]) -> Groups:
 
 def paper_entry(dataset: str, method: str, metric: Metric) -> Published | None:
     """What the paper has for it."""
-    wanted = (dataset, method, metric.name, metric.model)
+    wanted = (*in_paper(dataset, method), metric.name, metric.model)
     for entry in published():
         if (entry.dataset, entry.method, entry.metric, entry.model) == wanted:
             return entry
