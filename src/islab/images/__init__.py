@@ -4,6 +4,7 @@ from islab.images.classifier import ISLaBImageClassifier
 from islab.images.explain import ImageExplanation, explain_images
 from islab.images.geometry import ImageArchitecture
 from islab.images.posterior import ImagePosterior
+from islab.images.report import write_image_report
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary
 
@@ -15,4 +16,5 @@ __all__ = [
     "ImageSummary",
     "SparseImageNetwork",
     "explain_images",
+    "write_image_report",
 ]

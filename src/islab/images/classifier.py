@@ -353,6 +353,22 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return receptive_maps(self.network_, **options)
 
+    def report(self, path: str | Path, images: Any, labels: ArrayLike, **options: Any) -> None:
+        """Writes the model and what it makes of these images to one HTML file.
+
+        Parameters
+        ----------
+        path : path
+        images : (n, height, width) or (n, channels, height, width)
+        labels : (n,)
+        **options
+            Those of :func:`islab.images.write_image_report`: ``n_examples``, ``n_draws``,
+            ``level``, ``title``.
+        """
+        from islab.images.report import write_image_report
+
+        write_image_report(path, self, self._checked(images), labels, **options)
+
     # -- keeping --------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, sparse: bool = False) -> None:

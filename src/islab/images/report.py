@@ -1,0 +1,255 @@
+"""A fitted classifier of images as one HTML file: scores, layers, maps of pixels, examples."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.files import replacing, writable
+from islab.metrics import score_classes
+from islab.names import printable
+from islab.plots import style
+from islab.report.page import COLOURS, _own
+
+if TYPE_CHECKING:
+    from islab.images.classifier import ISLaBImageClassifier
+
+Float = NDArray[np.floating]
+
+SCORES = {
+    "accuracy": "accuracy",
+    "auc": "ROC AUC",
+    "nll": "negative log-likelihood",
+    "ece": "calibration error",
+    "brier": "Brier score",
+}
+DOTS_PER_INCH = 100
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+img-src data:; base-uri 'none'; form-action 'none'">
+<meta name="generator" content="islab {{ version }}">
+<title>{{ title }}</title>
+<style>
+:root { {% for name, value in colours.items() %}--{{ name }}: {{ value }}; {% endfor %}}
+{{ css }}
+img { display: block; max-width: 100%; height: auto; }
+</style>
+</head>
+<body>
+<header><div class="wrap"><h1>{{ title }}</h1></div></header>
+<main class="wrap">
+<section aria-label="In short">
+<dl class="facts">
+{% for name, value in facts.items() %}<div><dt>{{ name }}</dt><dd><small>{{ value }}</small></dd>\
+</div>
+{% endfor %}</dl>
+</section>
+<section>
+<h2>Scores</h2>
+<div class="scroll"><table>
+<caption>On {{ "{:,}".format(n_images) }} images. The full model averages over all weights; the \
+median network is the small one that is drawn and explained below.</caption>
+<thead><tr><th></th>{% for kind in scores %}<th class="right">{{ kind }}</th>{% endfor %}</tr>\
+</thead>
+<tbody>
+{% for name, heading in headings.items() %}<tr><th>{{ heading }}</th>{% for kind in scores %}\
+<td class="right">{{ "%.4f"|format(scores[kind][name]) }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
+</section>
+<section>
+<h2>Layers</h2>
+<div class="scroll"><table>
+<thead><tr>{% for name in layers[0] %}<th>{{ name }}</th>{% endfor %}</tr></thead>
+<tbody>
+{% for layer in layers[1] %}<tr>{% for value in layer %}<td>{{ value }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
+</section>
+<section>
+<h2>Pixels from which paths lead to each class</h2>
+<img alt="Maps of the pixels that each class uses" src="{{ maps }}">
+</section>
+<section>
+<h2>Single images, pixel by pixel</h2>
+<p class="fine">Blue pixels speak for the class, orange ones against it. They sum, with the \
+intercept, exactly to the logit of the median network. Above each map stands its probability with \
+an interval of {{ "%g"|format(100 * level) }} %.</p>
+{% for example in examples %}<figure class="chart-box">
+<figcaption>Image {{ example.row }}: {{ example.label }}. The network gives \
+{% for name, middle, low, high in example.answers %}{{ ", " if not loop.first }}{{ name }} \
+{{ "%.3f"|format(middle) }} ({{ "%.3f"|format(low) }} to {{ "%.3f"|format(high) }}){% endfor %}.\
+</figcaption>
+<img alt="What each pixel of image {{ example.row }} contributes" src="{{ example.picture }}">
+</figure>
+{% endfor %}</section>
+</main>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One image: what it is, and what the median network makes of it.
+
+    Attributes
+    ----------
+    answers : tuple of (name, probability, low, high)
+        Of the class predicted and its own; of two classes, of the second.
+    picture : str
+        A map for each answer, as a data URI.
+    """
+
+    row: int
+    label: str
+    answers: tuple[tuple[str, float, float, float], ...]
+    picture: str
+
+
+def write_image_report(
+    path: str | Path,
+    model: ISLaBImageClassifier,
+    images: Any,
+    labels: ArrayLike,
+    *,
+    n_examples: int = 6,
+    n_draws: int = 100,
+    level: float = 0.95,
+    title: str | None = None,
+) -> None:
+    """Writes a fitted classifier and what it makes of some images to one HTML file.
+
+    The file needs no network and no other file.
+
+    Parameters
+    ----------
+    path : path
+        Replaced in one move if it exists.
+    model : ISLaBImageClassifier
+        Fitted.
+    images : (n, height, width) or (n, channels, height, width)
+        To score and to explain, best some that the model has not seen.
+    labels : (n,)
+        Their classes.
+    n_examples : int
+        Images to explain: half of them those whose class the model finds least probable, the
+        others sure ones of several classes.
+    n_draws : int
+        Behind the intervals of the examples.
+    level : float
+        Of these intervals.
+    title : str, optional
+    """
+    writable(path)
+    labels = _checked_labels(labels, images, model.classes_)
+    if n_examples < 1:
+        raise ValueError(f"Got n_examples={n_examples}, expected at least 1; try 6.")
+    kinds = ["median"] if model.posterior_ is None else ["full", "median"]
+    probability = {kind: model.predict_proba(images, model=kind) for kind in kinds}
+    rows = telling_rows(probability["median"], np.searchsorted(model.classes_, labels), n_examples)
+    summary = model.summary()
+    table = summary.layers.astype("string").fillna("")
+    content = _rendered(
+        title=printable(title or "Image classifier"),
+        facts={name: printable(value) for name, value in summary.facts.items()},
+        n_images=len(labels),
+        headings=SCORES,
+        scores={
+            kind: score_classes(labels, found, model.classes_)
+            for kind, found in probability.items()
+        },
+        layers=(list(table.columns), table.to_numpy().tolist()),
+        maps=_picture(model.plot_pixels()),
+        level=level,
+        examples=[
+            _example(model, images, row, str(labels[row]), n_draws=n_draws, level=level)
+            for row in rows
+        ],
+    )
+    with replacing(path) as file:
+        file.write(content.encode())
+
+
+def telling_rows(probability: Float, codes: NDArray[np.intp], n_rows: int) -> list[int]:
+    """Rows whose own class is least probable, then the surest row of each class in turn.
+
+    Parameters
+    ----------
+    probability : (rows, classes)
+    codes : (rows,)
+        Positions of the rows' own classes.
+    """
+    own = probability[np.arange(len(codes)), codes]
+    doubtful = np.argsort(own, kind="stable")[: n_rows // 2].tolist()
+    sure = [
+        int(members[own[members].argmax()])
+        for members in (np.flatnonzero(codes == code) for code in np.unique(codes))
+    ]
+    return list(dict.fromkeys([*doubtful, *sure]))[:n_rows]
+
+
+def _checked_labels(labels: ArrayLike, images: Any, classes: NDArray) -> NDArray:
+    found = np.asarray(labels)
+    if found.ndim != 1 or len(found) != len(images):
+        raise ValueError(
+            f"Got labels of shape {found.shape} for {len(images)} images, expected one for each."
+        )
+    unknown = np.setdiff1d(found, classes)
+    if len(unknown):
+        known = ", ".join(map(str, classes))
+        raise ValueError(f"Got labels with {unknown[0]!r}, expected the model's classes: {known}.")
+    return found
+
+
+def _example(
+    model: ISLaBImageClassifier, images: Any, row: int, label: str, **options: Any
+) -> Example:
+    image = images[row : row + 1]
+    offered = model.network_.head.units.outputs
+    predicted = str(model.predict(image, model="median")[0])
+    chosen = [name for name in dict.fromkeys([predicted, label]) if name in offered]
+    explanation = model.explain_local(image, output=chosen or list(offered), **options)
+    summary = explanation.response_summary
+    answers = zip(
+        map(printable, explanation.outputs),
+        explanation.response[0].tolist(),
+        summary.lower[0].tolist(),
+        summary.upper[0].tolist(),
+        strict=True,
+    )
+    return Example(row, printable(label), tuple(answers), _picture(explanation.plot()))
+
+
+def _picture(axes: Any) -> str:
+    """A figure as a PNG inside the page."""
+    figure = np.atleast_1d(np.asarray(axes, dtype=object)).flat[0].figure
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight", dpi=DOTS_PER_INCH)
+    style.pyplot().close(figure)
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def _rendered(**content: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    from islab import __version__
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    return environment.from_string(PAGE).render(
+        # Our own style is not escaped; the page runs no script.
+        css=Markup(_own("page.css")),
+        colours={name.lower(): getattr(style, name) for name in COLOURS},
+        version=__version__,
+        **content,
+    )
