@@ -18,7 +18,7 @@ from islab.plots import style
 from islab.report.page import COLOURS, _own
 
 if TYPE_CHECKING:
-    from islab.images.classifier import ISLaBImageClassifier
+    from islab.images.classifier import ISLaBImageClassifier, Model
 
 Float = NDArray[np.floating]
 
@@ -154,7 +154,7 @@ def write_image_report(
     labels = _checked_labels(labels, images, model.classes_)
     if n_examples < 1:
         raise ValueError(f"Got n_examples={n_examples}, expected at least 1; try 6.")
-    kinds = ["median"] if model.posterior_ is None else ["full", "median"]
+    kinds: list[Model] = ["median"] if model.posterior_ is None else ["full", "median"]
     probability = {kind: model.predict_proba(images, model=kind) for kind in kinds}
     rows = telling_rows(probability["median"], np.searchsorted(model.classes_, labels), n_examples)
     summary = model.summary()
