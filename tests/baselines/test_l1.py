@@ -1,8 +1,7 @@
-"""The L1 penalty: proximal steps, the lasso, cross-validation, exact zeros."""
+"""The L1 penalty: the lasso, cross-validation, exact zeros."""
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -10,21 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from islab.architecture import Architecture
 from islab.baselines.base import Plan
-from islab.baselines.l1 import (
-    L1SkipClassifier,
-    L1SkipRegressor,
-    ProximalAdam,
-    Replicas,
-    fold_weights,
-    forward,
-    learn_l1,
-    sparsest_near_best,
-    strength_path,
-    with_structure,
-)
+from islab.baselines.l1 import L1SkipClassifier, L1SkipRegressor, learn_l1, strength_path
 from islab.engines import Problem
-from islab.network import forward as numpy_forward
-from islab.paths import active_weights
 
 
 @pytest.fixture
@@ -39,114 +25,7 @@ def linear_problem(rng, n_rows=200):
     return Problem(x, (y - y.mean()) / y.std())
 
 
-# -- shared parts ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("input_skip", [True, False])
-@pytest.mark.parametrize("hidden", [(), (4,), (5, 3), (3, 0, 2)])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_forward_is_that_of_numpy(rng, input_skip, hidden, activation):
-    net = Architecture(3, hidden, 2, input_skip, activation)
-    weights, biases = rng.standard_normal((4, net.n_weights)), rng.standard_normal((4, net.n_units))
-    x = rng.standard_normal((7, 3))
-    eta = forward(net, *(torch.as_tensor(array) for array in (weights, biases, x)))
-    np.testing.assert_allclose(eta.numpy(), numpy_forward(net, weights, biases, x), atol=1e-12)
-
-
-def test_every_row_is_left_out_of_one_fold(rng):
-    weight = fold_weights(linear_problem(rng, 23), 5, rng)
-    np.testing.assert_array_equal((weight == 0).sum(axis=0), 1)
-    assert (weight[0] == 1).all()
-
-
-def test_each_fold_has_its_share_of_a_rare_class(rng):
-    y = (np.arange(50) < 10).astype(float)[:, None]
-    left_out = fold_weights(Problem(rng.standard_normal((50, 2)), y), 5, rng)[1:] == 0
-    np.testing.assert_array_equal(left_out @ y, 2)
-
-
-def test_a_replica_does_not_see_its_fold(rng):
-    problem = linear_problem(rng, 40)
-    plan = Plan(Architecture(6, (3,), 1), 16, 30, 0.05)
-    first = Replicas(problem, "gaussian", plan, 5, seed=1)
-    other_y = problem.y + (first.row_weight[2] == 0)[:, None]
-    second = Replicas(problem, "gaussian", plan, 5, seed=1)
-    second.y = second.tensor(other_y)
-    for replicas in (first, second):
-        replicas.run(30, lambda share: np.ones_like(share))
-    assert torch.equal(first.theta[2], second.theta[2])
-    assert not torch.equal(first.theta[1], second.theta[1])
-
-
-def test_a_replica_is_the_network_fitted_to_its_rows_alone(rng):
-    problem = linear_problem(rng, 40)
-    plan = Plan(Architecture(6, (3,), 1), 40, 20, 0.05)
-    replicas = Replicas(problem, "gaussian", plan, 5, seed=1)
-    seen = replicas.row_weight[3] > 0
-    alone = Replicas(Problem(problem.x[seen], problem.y[seen]), "gaussian", plan, 0, seed=1)
-    alone.theta.copy_(replicas.theta[:1])
-    for each in (replicas, alone):
-        each.run(20, lambda share: np.ones_like(share), strength=0.01)
-    torch.testing.assert_close(replicas.theta[3], alone.theta[0], rtol=1e-4, atol=1e-5)
-
-
-def test_the_sparsest_candidate_within_the_error_of_the_best_is_chosen():
-    noise = np.tile([0.3, -0.3], 50)
-    losses = np.array([np.ones(100), 0.9 * np.ones(100), 0.91 + noise, 1.2 + noise])
-    assert sparsest_near_best(losses, np.ones(100)) == 2
-
-
-def test_rows_without_weight_do_not_choose():
-    losses = np.array([[1.0, 0.0], [0.0, 5.0]])
-    assert sparsest_near_best(losses, np.array([1.0, 0.0])) == 1
-
-
-def test_a_structure_is_the_same_function_as_its_weights(rng):
-    net = Architecture(3, (4, 3), 2)
-    mu, biases = rng.standard_normal(net.n_weights), rng.standard_normal(net.n_units)
-    kept = rng.random(net.n_weights) < 0.4
-    kept[net.covariate_matrix(np.arange(net.n_weights))[:2].ravel()] = False  # fed by nothing
-    posterior = with_structure(
-        net,
-        "gaussian",
-        np.ones(2),
-        mu=mu,
-        sigma=np.zeros_like(mu),
-        bias_mu=biases,
-        bias_sigma=np.zeros_like(biases),
-        kept=kept,
-    )
-    x = rng.standard_normal((6, 3))
-    expected = numpy_forward(net, np.where(kept, mu, 0.0), biases, x)
-    drawn = numpy_forward(net, *posterior.draw(3, rng), x)
-    np.testing.assert_allclose(drawn, np.broadcast_to(expected, drawn.shape), atol=1e-10)
-    np.testing.assert_allclose(posterior.median().predictor(x), expected, atol=1e-10)
-    np.testing.assert_array_equal(posterior.alpha > 0.5, active_weights(net, kept))
-
-
-# -- the proximal step -------------------------------------------------------------------------
-
-
-def test_without_a_penalty_the_step_is_adam():
-    theta = torch.linspace(-1, 1, 5)
-    reference = theta.clone().requires_grad_()
-    adam = torch.optim.Adam([reference], lr=0.1, betas=(0.9, 0.99))
-    ours = ProximalAdam(theta)
-    for _ in range(10):
-        reference.grad = reference.detach() ** 3 + 0.1
-        adam.step()
-        ours.step(theta, theta**3 + 0.1, 0.1, 0.0)
-    torch.testing.assert_close(theta, reference.detach())
-
-
-def test_the_optimum_of_the_penalised_loss_is_a_fixed_point():
-    gradient = torch.tensor([-0.3, 0.3, 0.1, -0.2])  # 0.3 at non-zeros, less at zeros
-    optimum = torch.tensor([2.0, -0.5, 0.0, 0.0])
-    theta = optimum.clone()
-    adam = ProximalAdam(theta)
-    for _ in range(20):
-        adam.step(theta, gradient, 0.05, 0.3)
-    torch.testing.assert_close(theta, optimum, rtol=0, atol=1e-5)
+# -- the penalty ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strength", [0.02, 0.1])
@@ -203,7 +82,7 @@ def test_sample_weights_repeat_rows(rng):
     np.testing.assert_allclose(*found, atol=1e-4)
 
 
-# -- choosing the strength ---------------------------------------------------------------------
+# -- choosing the strength -----------------------------------------------------------------------
 
 
 def test_the_strongest_penalty_that_leaves_something_is_that_of_the_lasso(rng):
@@ -236,7 +115,7 @@ def test_the_same_seed_gives_the_same_network(rng):
     np.testing.assert_array_equal(*runs)
 
 
-# -- estimators --------------------------------------------------------------------------------
+# -- estimators ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("penalty", [0, -1.0, "strong", True])

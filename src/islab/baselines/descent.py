@@ -1,0 +1,338 @@
+"""Descent: how the networks of the baselines are fitted, several replicas at a time.
+
+Replicas start from the same weights and visit the same batches. They differ in how much each row
+counts, or in their penalties; all of them cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.architecture import Architecture
+from islab.baselines.base import Plan
+from islab.baselines.passes import Pass
+from islab.engines.base import ADAM_BETAS, ADAM_EPS, Problem
+from islab.history import History
+from islab.likelihoods import get_likelihood
+from islab.posterior import Initial, Posterior
+from islab.progress import ProgressBar
+from islab.schedules import Schedule
+from islab.training import MOST_FAILURES, STEPS_AT_ONCE, TrainingError, epoch_order
+
+Float = NDArray[np.floating]
+Slope = Callable[[Float], Float]
+Report = Callable[[int, float], None]
+
+NOISE_RATE = 0.02
+LEAST_NOISE = 1e-6
+ROWS_AT_ONCE = 8_192
+WARM_UP, RAMP = 0.02, 0.25
+
+
+class Descending(Protocol):
+    """A network whose parameters (replicas, parameters) are fitted."""
+
+    architecture: Architecture
+
+    def gradient(
+        self, theta: Float, x: Float, slope: Slope, rng: np.random.Generator
+    ) -> tuple[Float, Float]:
+        """The linear predictor under fresh noise, and the gradient of the loss by ``theta``.
+
+        ``slope`` is the derivative of the loss by the predictor (replicas, rows, outputs).
+        """
+
+    def penalty_gradient(self, theta: Float) -> Float:
+        """Of what the parameters cost, on the scale of the log likelihood of all rows."""
+
+
+class Penalised(Descending, Protocol):
+    """A network whose penalty is also known by its value."""
+
+    def penalty(self, theta: Float) -> Float:
+        """What the parameters of each replica cost, (replicas,)."""
+
+    def n_used(self, theta: Float) -> float:
+        """Weights in use in the first replica."""
+
+
+class PlainNetwork:
+    """Weights and biases, known numbers under a normal prior.
+
+    Parameters
+    ----------
+    architecture : Architecture
+    precision : float or (replicas, weights + units)
+        Of the prior; 0 leaves the parameters free.
+    """
+
+    def __init__(self, architecture: Architecture, precision: float | Float = 0.0) -> None:
+        self.architecture, self.precision = architecture, precision
+
+    def gradient(
+        self, theta: Float, x: Float, slope: Slope, rng: np.random.Generator
+    ) -> tuple[Float, Float]:
+        way = self._pass(theta, x)
+        back = way.back(slope(way.eta))
+        return way.eta, np.concatenate([back.weights, back.biases], axis=1)
+
+    def penalty_gradient(self, theta: Float) -> Float:
+        return self.precision * theta
+
+    def predictor(self, theta: Float, x: Float) -> Float:
+        """Linear predictor (replicas, rows, outputs) of all rows."""
+        starts = range(0, len(x), ROWS_AT_ONCE)
+        parts = [self._pass(theta, x[start : start + ROWS_AT_ONCE]).eta for start in starts]
+        return np.concatenate(parts, axis=1)
+
+    def _pass(self, theta: Float, x: Float) -> Pass:
+        net = self.architecture
+        weights, biases = cut(theta, (net.n_weights, net.n_units))
+        return Pass(net, weights, biases, x)
+
+
+class Descent:
+    """Replicas on their way down, in single precision.
+
+    Parameters
+    ----------
+    network : Descending
+    theta : (parameters,) or (replicas, parameters)
+        Where to start.
+    problem : Problem
+    likelihood : str
+    plan : Plan
+    row_weight : (replicas, rows), optional
+        How much each row counts; the problem's ``sample_weight`` for one replica if not given.
+    noise_rate : float
+        Speed at which noise variances follow the squared errors; 0 leaves them as they are.
+    seed : int
+
+    Attributes
+    ----------
+    theta : (replicas, parameters)
+    noise : (replicas, outputs)
+        Variances of Gaussian outputs, 1 to begin with.
+    n_steps_taken : int
+    slow_down : float
+        Factor on the rate, halved whenever numbers were not finite.
+    """
+
+    def __init__(
+        self,
+        network: Descending,
+        theta: Float,
+        problem: Problem,
+        likelihood: str,
+        plan: Plan,
+        *,
+        row_weight: Float | None = None,
+        noise_rate: float = 0.0,
+        seed: int,
+    ) -> None:
+        self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
+        self.likelihood, self.noise_rate = get_likelihood(likelihood), noise_rate
+        self.row_weight = row_weights(problem)[None] if row_weight is None else row_weight
+        n_replicas = max(len(self.row_weight), len(np.atleast_2d(theta)))
+        self.x, self.y = problem.x.astype(np.float32), problem.y.astype(np.float32)
+        self.total = self.row_weight.sum(axis=1, keepdims=True).astype(np.float32)
+        self.share = (self.row_weight / self.total).astype(np.float32)
+        self.theta = np.empty((n_replicas, theta.shape[-1]), dtype=np.float32)
+        self.theta[...] = theta
+        self.noise = np.ones((n_replicas, problem.y.shape[1]), dtype=np.float32)
+        self.rng, self.adam = np.random.default_rng(seed), ProximalAdam(self.theta)
+        self.n_steps_taken, self.slow_down = 0, 1.0
+
+    def run(
+        self,
+        n_steps: int,
+        schedule: Callable[[Float], Float],
+        *,
+        ramp: float = 0.0,
+        strength: float | Float = 0.0,
+        proximal: bool = True,
+        report: Report | None = None,
+    ) -> None:
+        """Minimises ``mean NLL + penalty / rows + strength * |theta|``.
+
+        Numbers that are not finite take the replicas back to where they last were and halve the
+        rate.
+
+        Parameters
+        ----------
+        n_steps : int
+        schedule : callable
+            Factors on the plan's rate at shares of these steps.
+        ramp : float
+            Share of the steps over which the penalty rises from 0.
+        strength : float or (parameters,)
+        proximal : bool
+            False lets the absolute value join the gradient.
+        report : callable, optional
+            Takes the steps since the last report, and the NLL of all rows that they suggest for
+            the first replica.
+        """
+        share = np.arange(n_steps) / n_steps
+        rates = self.plan.rate * schedule(share)
+        ramps = np.minimum(1.0, share / ramp) if ramp else np.ones(n_steps)
+        penalties = (strength, 0.0) if proximal else (0.0, strength)
+        good, failures, done = (self.theta.copy(), self.noise.copy()), 0, 0
+        while done < n_steps:
+            size, nll = min(STEPS_AT_ONCE, n_steps - done), 0.0
+            # What is not finite shows in the parameters in the end.
+            with np.errstate(all="ignore"):
+                for number in range(size):
+                    rows = self._batch(self.n_steps_taken + number)
+                    rate = float(rates[done + number]) * self.slow_down
+                    eta = self._step(rows, rate, float(ramps[done + number]), *penalties)
+                    if report is not None:
+                        nll += self._nll(rows, eta) / size
+            if not np.isfinite(self.theta).all():
+                failures += 1
+                self._back_out(good, failures)
+                continue
+            good, failures, done = (self.theta.copy(), self.noise.copy()), 0, done + size
+            self.n_steps_taken += size
+            if report is not None:
+                report(size, nll)
+
+    def _batch(self, number: int) -> NDArray[np.intp]:
+        n_rows, size = self.problem.n_rows, self.plan.batch_size
+        epoch, place = divmod(number, -(-n_rows // size))
+        return epoch_order(self.seed, epoch, n_rows)[place * size : (place + 1) * size]
+
+    def _step(
+        self,
+        rows: NDArray[np.intp],
+        rate: float,
+        ramp: float,
+        threshold: float | Float,
+        strength: float | Float,
+    ) -> Float:
+        """Moves the parameters by one batch; the predictor that the batch had before."""
+        share, y = self.share[:, rows, None], self.y[rows]
+        larger = np.float32(self.problem.n_rows / len(rows))
+
+        def slope(eta: Float) -> Float:
+            return larger * share * self.likelihood.gradient(y, eta, self.noise[:, None])
+
+        eta, gradient = self.network.gradient(self.theta, self.x[rows], slope, self.rng)
+        gradient += ramp / self.total * self.network.penalty_gradient(self.theta)
+        if np.any(strength):
+            gradient += strength * np.sign(self.theta)
+        self.adam.step(self.theta, gradient, rate, threshold)
+        if self.noise_rate and self.likelihood.learns_noise:
+            error = (share * (y - eta) ** 2).sum(axis=1) / share.sum(axis=1)
+            self.noise += self.noise_rate * (error - self.noise)
+            np.maximum(self.noise, LEAST_NOISE, out=self.noise)
+        return eta
+
+    def _nll(self, rows: NDArray[np.intp], eta: Float) -> float:
+        """Of all rows under the first replica, as these rows suggest it."""
+        nll = self.likelihood.nll(self.y[rows], eta[0], self.noise[0])
+        return float(self.row_weight[0, rows] @ nll) * self.problem.n_rows / len(rows)
+
+    def _back_out(self, good: tuple[Float, Float], failures: int) -> None:
+        """Returns to the last finite parameters with half the rate."""
+        if failures > MOST_FAILURES:
+            raise TrainingError(
+                f"The loss was not finite {failures} times in a row, the last time at a learning "
+                f"rate of {self.plan.rate * self.slow_down:.2g}; look for extreme values in the "
+                "data, or try a smaller learning_rate_init."
+            )
+        self.slow_down /= 2
+        self.theta[...], self.noise[...] = good
+        self.adam = ProximalAdam(self.theta)
+
+
+class ProximalAdam:
+    """Adam for a smooth loss plus ``strength * |theta|``, with zeros that are exact.
+
+    Adam moves each parameter by its own rate, ``rate / (sqrt(second moment) + eps)``. The
+    proximal step belongs to the same metric: the soft threshold of a parameter is ``strength``
+    times that very rate. A common threshold would have other fixed points than the penalised
+    loss.
+    """
+
+    def __init__(self, theta: Float) -> None:
+        self.first, self.second = np.zeros_like(theta), np.zeros_like(theta)
+        self.n_steps = 0
+
+    def step(self, theta: Float, gradient: Float, rate: float, strength: float | Float) -> None:
+        """Moves ``theta`` in place."""
+        self.n_steps += 1
+        beta_1, beta_2 = ADAM_BETAS
+        self.first += (1 - beta_1) * (gradient - self.first)
+        self.second += (1 - beta_2) * (gradient * gradient - self.second)
+        spread = np.sqrt(self.second / (1 - beta_2**self.n_steps)) + ADAM_EPS
+        theta -= rate / (1 - beta_1**self.n_steps) * self.first / spread
+        if np.any(strength):
+            threshold = rate * strength / spread
+            theta -= np.clip(theta, -threshold, threshold)
+
+
+def descend(
+    network: Penalised,
+    theta: Float,
+    problem: Problem,
+    likelihood: str,
+    plan: Plan,
+    *,
+    seed: int,
+    verbose: bool = False,
+) -> tuple[Descent, History]:
+    """One run over all steps of a plan, on record.
+
+    The penalty's weight rises from 0 over the first quarter; Gaussian noise follows its optimum.
+    Parameters are those of :class:`Descent`.
+    """
+    descent = Descent(network, theta, problem, likelihood, plan, noise_rate=NOISE_RATE, seed=seed)
+    history, schedule, net = History(), Schedule("cosine", warm_up=WARM_UP), network.architecture
+
+    def record(n_steps: int, nll: float) -> None:
+        kl, used = float(network.penalty(descent.theta)[0]), network.n_used(descent.theta)
+        share = descent.n_steps_taken / plan.n_steps
+        history.add(
+            step=descent.n_steps_taken,
+            elbo=-(nll + kl),
+            nll=nll,
+            kl=kl,
+            density=used / max(net.n_weights, 1),
+            used_weights=used,
+            hidden_units=sum(net.hidden),
+            noise=float(descent.noise[0].mean()),
+            rate=plan.rate * float(schedule(share)) * descent.slow_down,
+        )
+        bar.report(n_steps, {"elbo": -(nll + kl), "used_weights": used})
+
+    with ProgressBar(plan.n_steps, enabled=verbose) as bar:
+        descent.run(plan.n_steps, schedule, ramp=RAMP, report=record)
+    return descent, history
+
+
+def first_guess(
+    net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
+) -> Float:
+    """Weights and biases to begin with, (weights + units,).
+
+    The outputs' biases are those of the model without covariates.
+    """
+    guess = Posterior.initialise(net, rng, Initial(), likelihood)
+    guess.bias_mu[net.units[-1]] = get_likelihood(likelihood).initial_bias(problem.y)
+    return np.concatenate([guess.mu, guess.bias_mu])
+
+
+def row_weights(problem: Problem) -> Float:
+    """How much each row counts, (rows,)."""
+    weight = problem.sample_weight
+    return np.ones(problem.n_rows) if weight is None else weight
+
+
+def cut(theta: Float, lengths: Sequence[int]) -> list[Float]:
+    """Views of parameters (replicas, parameters), one after the other."""
+    return [theta[:, stop - n : stop] for n, stop in zip(lengths, accumulate(lengths), strict=True)]

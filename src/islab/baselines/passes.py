@@ -1,0 +1,175 @@
+"""Forward and back through several networks of one architecture at once, in closed form.
+
+The networks, *replicas*, have the same rows and their own weights. Inputs of a layer may be scaled,
+and weights may be normal variables: units then vary by local reparametrisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.architecture import Architecture, Block
+from islab.network import activate, activation_slope
+
+Float = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How normal weights vary around their means.
+
+    Attributes
+    ----------
+    weights, biases : (replicas, weights), (replicas, units)
+        Variances.
+    noise : (rows, units)
+        Standard normal numbers, the same for all replicas.
+    """
+
+    weights: Float
+    biases: Float
+    noise: Float
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives of a loss by everything that went into a pass.
+
+    Attributes
+    ----------
+    weights, biases : (replicas, weights), (replicas, units)
+    scales : (replicas, rows, inputs)
+        Empty for a pass without scales.
+    variances, bias_variances : (replicas, weights), (replicas, units)
+        Empty for a pass without spread.
+    """
+
+    weights: Float
+    biases: Float
+    scales: Float
+    variances: Float
+    bias_variances: Float
+
+
+class Pass:
+    """The way of rows through replicas of a network.
+
+    Parameters
+    ----------
+    net : Architecture
+    weights, biases : (replicas, weights), (replicas, units)
+    x : (rows, covariates)
+    scales : (replicas, rows, inputs), optional
+        Factors on the inputs of all layers, one layer after the other.
+    spread : Spread, optional
+        None if weights are what they are.
+
+    Attributes
+    ----------
+    eta : (replicas, rows, outputs)
+        The linear predictor.
+    """
+
+    def __init__(
+        self,
+        net: Architecture,
+        weights: Float,
+        biases: Float,
+        x: Float,
+        *,
+        scales: Float | None = None,
+        spread: Spread | None = None,
+    ) -> None:
+        self.net, self.weights, self.scales, self.spread = net, weights, scales, spread
+        self.n_rows = len(x)
+        self.sources: dict[Block, Float] = {}
+        self.sent: dict[Block, Float] = {}
+        self.z: list[Float] = []
+        self.sd: list[Float] = []
+        for units, blocks in zip(net.units, _blocks(net), strict=True):
+            mean = biases[:, None, units]
+            variance = np.zeros(()) if spread is None else spread.biases[:, None, units]
+            for block, inputs in blocks:
+                source = activate(net.activation, self.z[-1]) if block.source == "hidden" else x
+                sent = source if scales is None else source * scales[..., inputs]
+                mean = mean + sent @ _turned(block.view(weights))
+                if spread is not None:
+                    variance = variance + sent * sent @ _turned(block.view(spread.weights))
+                self.sources[block], self.sent[block] = source, sent
+            if spread is not None:
+                self.sd.append(np.sqrt(variance))
+                mean = mean + self.sd[-1] * spread.noise[:, units]
+            self.z.append(mean)
+        self.eta = self.z[-1]
+
+    def back(self, flow: Float) -> Slopes:
+        """Derivatives, if ``flow`` (replicas, rows, outputs) is the loss's by ``eta``."""
+        net, scales, spread = self.net, self.scales, self.spread
+        slopes = self._empty_slopes(flow)
+        for layer in reversed(range(net.n_layers)):
+            units = net.units[layer]
+            slopes.biases[:, units] = flow.sum(axis=1)
+            if spread is not None:
+                half = flow * spread.noise[:, units] / (2 * self.sd[layer])
+                slopes.bias_variances[:, units] = half.sum(axis=1)
+            for block, inputs in _blocks(net)[layer]:
+                sent = self.sent[block]
+                block.view(slopes.weights)[...] = _turned(flow) @ sent
+                if spread is not None:
+                    block.view(slopes.variances)[...] = _turned(half) @ (sent * sent)
+                if scales is None and block.source == "covariate":
+                    continue
+                by_sent = flow @ block.view(self.weights)
+                if spread is not None:
+                    by_sent += 2 * sent * (half @ block.view(spread.weights))
+                if scales is not None:
+                    slopes.scales[..., inputs] = by_sent * self.sources[block]
+                    by_sent *= scales[..., inputs]
+                if block.source == "hidden":
+                    by_hidden = by_sent
+            if layer:
+                flow = by_hidden * activation_slope(net.activation, self.z[layer - 1])
+        return slopes
+
+    def _empty_slopes(self, flow: Float) -> Slopes:
+        net, n_replicas = self.net, len(self.weights)
+        n_inputs = 0 if self.scales is None else self.scales.shape[-1]
+        n_varying = 0 if self.spread is None else 1
+        shapes = (
+            (n_replicas, net.n_weights),
+            (n_replicas, net.n_units),
+            (n_replicas, self.n_rows, n_inputs),
+            (n_replicas, n_varying * net.n_weights),
+            (n_replicas, n_varying * net.n_units),
+        )
+        return Slopes(*(np.empty(shape, dtype=flow.dtype) for shape in shapes))
+
+
+def input_layers(net: Architecture) -> NDArray[np.intp]:
+    """The layer of each input, inputs of all layers one layer after the other, (inputs,)."""
+    return np.repeat(
+        np.arange(net.n_layers), [net.n_inputs(layer) for layer in range(net.n_layers)]
+    )
+
+
+@cache
+def _blocks(net: Architecture) -> tuple[tuple[tuple[Block, slice], ...], ...]:
+    """The blocks of each layer, hidden inputs first, and where their inputs are among all."""
+    layers, start = [], 0
+    for layer in range(net.n_layers):
+        own = [net.block(layer, source) for source in ("hidden", "covariate")]
+        places = []
+        for block in own:
+            if block is not None:
+                places.append((block, slice(start, start + block.n_sources)))
+                start += block.n_sources
+        layers.append(tuple(places))
+    return tuple(layers)
+
+
+def _turned(matrices: Float) -> Float:
+    return np.swapaxes(matrices, -1, -2)
