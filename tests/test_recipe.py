@@ -302,3 +302,12 @@ def test_native_and_torch_select_the_same_structure():
 def test_sparsity_outside_its_range_is_named(sparsity):
     with pytest.raises(ValueError, match=f"sparsity={sparsity}"):
         default_recipe(100, sparsity=sparsity)
+
+
+def test_many_covariates_are_learned_in_smaller_steps():
+    few, many = default_recipe(1000, 0, 10), default_recipe(1000, 0, 784)
+    assert few.linear.rate == 0.1
+    assert few.network.rate == 0.05
+    assert many.linear.rate < 0.02
+    assert many.network.rate < 0.02
+    assert many.linear.lambda_rate == few.linear.lambda_rate

@@ -73,6 +73,7 @@ class Recipe:
 def default_recipe(
     n_rows: int,
     n_classes: int = 0,
+    n_covariates: int = 1,
     *,
     hidden: tuple[int, ...] = (20, 20, 20, 20),
     sparsity: float | str = "auto",
@@ -84,6 +85,8 @@ def default_recipe(
     n_rows : int
     n_classes : int
         Classes of a categorical target, 0 for other targets.
+    n_covariates : int
+        The more covariates move a predictor at once, the smaller are the steps.
     hidden : tuple of int
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
@@ -100,8 +103,7 @@ def default_recipe(
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
-        rate=0.1,
-        lambda_rate=0.05,
+        rate=0.1 * min(1.0, np.sqrt(16 / n_covariates)),
         kl_ramp=0.5 if n_classes > 2 else 0.0,
         kl_weight=kl_weight,
         psi=0.5,
@@ -118,6 +120,7 @@ def default_recipe(
             batch_size=batch,
             early_batch_size=max(batch // 2, min(batch, SMALLEST_BATCH)),
             linear_ends=True,
+            rate=0.05 * min(1.0, np.sqrt(64 / n_covariates)),
             kl_weight=kl_weight,
             psi=0.4 * 0.25**level,
             empirical_bayes=learn_priors,

@@ -69,9 +69,10 @@ class ISLaBEstimator(NetworkEstimator):
         params = self.get_params(deep=False)
         n_outputs = problem.y.shape[1]
         n_classes = n_outputs if likelihood == "categorical" else 0
-        recipe = make_recipe(params, problem.n_rows, n_classes)
+        x = problem.x[:, learnable(varies)]
+        recipe = make_recipe(params, problem.n_rows, n_classes, x.shape[1])
         found = fit_recipe(
-            replace(problem, x=problem.x[:, learnable(varies)]),
+            replace(problem, x=x),
             likelihood,
             recipe,
             seed=seed,

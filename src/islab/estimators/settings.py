@@ -20,7 +20,9 @@ NEVER = inf
 MOST_DRAWS = 1_000_000
 
 
-def make_recipe(params: dict[str, Any], n_rows: int, n_classes: int) -> Recipe:
+def make_recipe(
+    params: dict[str, Any], n_rows: int, n_classes: int = 0, n_covariates: int = 1
+) -> Recipe:
     """The default recipe for data of this size with the user's wishes in it.
 
     Parameters
@@ -30,11 +32,12 @@ def make_recipe(params: dict[str, Any], n_rows: int, n_classes: int) -> Recipe:
     n_rows : int
     n_classes : int
         0 unless the target is categorical.
+    n_covariates : int
     """
     options: dict[str, Any] = {"sparsity": params["sparsity"]}
     if not isinstance(params["hidden_layer_sizes"], str):
         options["hidden"] = hidden_widths(params["hidden_layer_sizes"])
-    recipe = default_recipe(n_rows, n_classes, **options)
+    recipe = default_recipe(n_rows, n_classes, n_covariates, **options)
     if params["activation"] != "auto":
         recipe = replace(recipe, activation=params["activation"])
     if params["n_restarts"] != "auto":
