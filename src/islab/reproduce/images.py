@@ -24,7 +24,7 @@ SCORES = ("accuracy", "auc", "ece", "nll", "brier")
 # The paper's layers on CIFAR-10; its head has another shape for each posterior.
 CIFAR10_CHANNELS = (64, 64, 128)
 CIFAR10_HEADS = {"lrt": (256, 256), "flow": (512,)}
-CIFAR10_EPOCHS = 10
+CIFAR10_EPOCHS = 5
 BACKBONE, IMAGE_SIZE, HYBRID_TRAIN = "efficientnet_lite0", 96, 25_000
 # The default rate is too high for 1280 covariates that go together.
 HYBRID_HEAD = {"hidden_layer_sizes": (), "learning_rate_init": 0.01, "max_epochs": 300}
