@@ -25,6 +25,8 @@ SCORES = ("accuracy", "auc", "ece", "nll", "brier")
 CIFAR10_CHANNELS = (64, 64, 128)
 CIFAR10_HEADS = {"lrt": (256, 256), "flow": (512,)}
 CIFAR10_EPOCHS = 5
+# At the default rate so large a head falls back to its prior before it has learned anything.
+CIFAR10_RATE = 0.01
 BACKBONE, IMAGE_SIZE, HYBRID_TRAIN = "efficientnet_lite0", 96, 25_000
 # The default rate is too high for 1280 covariates that go together.
 HYBRID_HEAD = {"hidden_layer_sizes": (), "learning_rate_init": 0.01, "max_epochs": 300}
@@ -82,6 +84,7 @@ def make_convolutional(cell: Cell, quick: bool = False) -> Any:
             "channels": CIFAR10_CHANNELS,
             "hidden_layer_sizes": CIFAR10_HEADS[posterior],
             "max_epochs": CIFAR10_EPOCHS,
+            "learning_rate_init": CIFAR10_RATE,
         }
     if quick:
         own["max_epochs"] = QUICK_EPOCHS
