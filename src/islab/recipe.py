@@ -27,6 +27,7 @@ from islab.training import Stage, Trained, train
 PLENTY_OF_ROWS = 16_000
 DEFAULT_SPARSITY = 0.75
 SMALLEST_BATCH, LARGEST_BATCH = 64, 512
+FEW_COVARIATES = 64
 
 
 @dataclass(frozen=True)
@@ -99,11 +100,13 @@ def default_recipe(
     learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
     kl_weight = min(1.0, 0.5 + level)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
+    step = min(1.0, np.sqrt(FEW_COVARIATES / n_covariates))
     batch = min(n_rows, max(SMALLEST_BATCH, min(LARGEST_BATCH, n_rows // 4)))
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
-        rate=0.1 * min(1.0, np.sqrt(16 / n_covariates)),
+        rate=0.1 * step,
+        lambda_rate=0.05,
         kl_ramp=0.5 if n_classes > 2 else 0.0,
         kl_weight=kl_weight,
         psi=0.5,
@@ -120,7 +123,7 @@ def default_recipe(
             batch_size=batch,
             early_batch_size=max(batch // 2, min(batch, SMALLEST_BATCH)),
             linear_ends=True,
-            rate=0.05 * min(1.0, np.sqrt(64 / n_covariates)),
+            rate=0.05 * step,
             kl_weight=kl_weight,
             psi=0.4 * 0.25**level,
             empirical_bayes=learn_priors,
