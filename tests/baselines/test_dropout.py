@@ -76,7 +76,7 @@ def test_penalty_differs_as_the_divergence_of_a_narrow_mixture_does():
 
     def divergence(weight, p):
         centre = np.full(n_weights, weight) / (1 - p)
-        kept = rng.random((400_000, 1)) >= p
+        kept = rng.random((200_000, 1)) >= p
         draws = kept * centre + narrow * rng.standard_normal((len(kept), n_weights))
         near = [-0.5 * ((draws - c) ** 2).sum(axis=1) / narrow**2 for c in (0.0, centre)]
         log_q = np.logaddexp(np.log(p) + near[0], np.log1p(-p) + near[1])

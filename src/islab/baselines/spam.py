@@ -37,7 +37,7 @@ from islab.schedules import Schedule
 Float = NDArray[np.floating]
 
 BURN_IN = 0.25  # share of the steps before priors are learned
-N_UPDATES = 40
+MOST_UPDATES, STEPS_PER_UPDATE = 40, 10
 ROWS_WHILE_TRAINING = 2_000
 LAST_NOISE_STEPS = 20
 KEPT_SHARES = np.geomspace(1.0, 0.005, 16)
@@ -116,7 +116,8 @@ class _Learning:
     def run(self, bar: ProgressBar) -> None:
         """Weights alone at first, then weights and priors in turn."""
         n_steps = self.descent.plan.n_steps
-        ends = np.linspace(BURN_IN, 1, min(N_UPDATES, n_steps) + 1) * n_steps
+        n_updates = min(max(n_steps // STEPS_PER_UPDATE, 1), MOST_UPDATES)
+        ends = np.linspace(BURN_IN, 1, n_updates + 1) * n_steps
         taken = 0
         for end in np.unique(np.maximum(ends.astype(int), 1)):
             self._descend(taken / n_steps, int(end) - taken)
