@@ -13,11 +13,8 @@ Float = NDArray[np.floating]
 
 def patches(maps: Float, layer: Convolution) -> Float:
     """What the kernel sees at each place: (rows, places down, places across, patch)."""
-    size, pad = layer.kernel_size, layer.padding
-    padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    windows = sliding_window_view(padded, (size, size), axis=(1, 2))
-    windows = windows[:, :: layer.stride, :: layer.stride]
-    return windows.reshape(*windows.shape[:3], -1)
+    seen = _windows(maps, layer)
+    return seen.reshape(*seen.shape[:3], -1)
 
 
 def convolve(maps: Float, weights: Float, layer: Convolution) -> Float:
@@ -27,7 +24,12 @@ def convolve(maps: Float, weights: Float, layer: Convolution) -> Float:
     ----------
     weights : (out_channels, patch) or flat
     """
-    return patches(maps, layer) @ weights.reshape(layer.out_channels, -1).T
+    # Channels lie together in memory: patches are copied fastest when they end with them.
+    seen = np.moveaxis(_windows(maps, layer), 3, -1)
+    size = layer.kernel_size
+    kernels = weights.reshape(layer.out_channels, layer.in_channels, size, size)
+    wires = np.transpose(kernels, (2, 3, 1, 0)).reshape(-1, layer.out_channels)
+    return seen.reshape(*seen.shape[:3], -1) @ wires
 
 
 def spread(values: Float, weights: Float, layer: Convolution) -> Float:
@@ -42,3 +44,11 @@ def spread(values: Float, weights: Float, layer: Convolution) -> Float:
             across = slice(column, column + step * layer.out_width, step)
             padded[:, down, across] += values @ kernels[:, :, row, column]
     return padded[:, pad : pad + layer.height, pad : pad + layer.width]
+
+
+def _windows(maps: Float, layer: Convolution) -> Float:
+    """A view: (rows, places down, places across, channels, kernel rows, kernel columns)."""
+    size, pad = layer.kernel_size, layer.padding
+    padded = np.pad(maps, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    seen = sliding_window_view(padded, (size, size), axis=(1, 2))
+    return seen[:, :: layer.stride, :: layer.stride]
