@@ -6,6 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# Tests compare with laplace-torch. It asks for torchvision, which it does not need and which must
+# not be of another build than torch: hence without its dependencies, and those it needs by name.
+ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
+  linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
+
 .PHONY: setup demo test test-slow lint format bench docs wheel sanitize clean
 
 setup: $(STAMP)
@@ -14,6 +19,7 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/engines/n
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps $(ORACLE)
 	touch $(STAMP)
 
 demo: setup

@@ -29,3 +29,11 @@ def needed(module: str, purpose: str, install: str | None = None) -> Any:
             f"try `pip install {install or package}`.",
             name=package,
         ) from None
+    except (RuntimeError, OSError) as error:
+        # Compiled parts that were built for another version of what they use.
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"{purpose} needs {package}, which is installed but does not start ({error}); "
+            f"try `pip install --force-reinstall {install or package}` of a build that fits.",
+            name=package,
+        ) from error
