@@ -139,6 +139,22 @@ def test_a_row_of_weight_two_counts_as_two_rows(rng):
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-5)
 
 
+def test_a_short_batch_counts_by_its_rows(rng):
+    problem = some_problem(rng, 41)
+    plan, steps = Plan(NET, 20, 3, 0.05), []
+    guess = first_guess(NET, problem, "gaussian", np.random.default_rng(0))
+    descent = Descent(PlainNetwork(NET, 3.0), guess, problem, "gaussian", plan, seed=0)
+    descent.adam.step = lambda theta, gradient, rate, strength: steps.append((gradient, strength))
+    descent.run(3, constant, strength=0.1)
+    whole = PlainNetwork(NET, 3.0).penalty_gradient(descent.theta)
+    _, of_rows = descent.network.gradient(
+        descent.theta, descent.x, lambda eta: eta - descent.y, np.random.default_rng(0)
+    )
+    total, strength = (sum(part) for part in zip(*steps, strict=True))
+    np.testing.assert_allclose(total * 20 / 41, (of_rows + whole) / 41, rtol=1e-4, atol=1e-6)
+    assert strength == pytest.approx(0.1 * 41 / 20)
+
+
 def test_ridge_regression_is_the_optimum_under_a_prior(rng):
     problem, net = some_problem(rng), Architecture(6, (), 1)
     precision = np.append(np.full(6, 5.0), 0.0)

@@ -216,19 +216,21 @@ class Descent:
     ) -> Float:
         """Moves the parameters by one batch; the predictor that the batch had before."""
         share, y = self.share[:, rows, None], self.y[rows]
-        larger = np.float32(self.problem.n_rows / len(rows))
+        # The last batch of an epoch may be short: it counts by its rows, penalties included.
+        size = min(self.plan.batch_size, self.problem.n_rows)
+        larger, part = np.float32(self.problem.n_rows / size), len(rows) / size
 
         def slope(eta: Float) -> Float:
             return larger * share * self.likelihood.gradient(y, eta, self.noise[:, None])
 
         eta, gradient = self.network.gradient(self.theta, self.x[rows], slope, self.rng)
-        gradient += ramp / self.total * self.network.penalty_gradient(self.theta)
+        gradient += part * ramp / self.total * self.network.penalty_gradient(self.theta)
         if np.any(strength):
-            gradient += strength * np.sign(self.theta)
-        self.adam.step(self.theta, gradient, rate, threshold)
+            gradient += part * strength * np.sign(self.theta)
+        self.adam.step(self.theta, gradient, rate, part * threshold)
         if self.noise_rate and self.likelihood.learns_noise:
             error = (share * (y - eta) ** 2).sum(axis=1) / share.sum(axis=1)
-            self.noise += self.noise_rate * (error - self.noise)
+            self.noise += part * self.noise_rate * (error - self.noise)
             np.maximum(self.noise, LEAST_NOISE, out=self.noise)
         return eta
 
