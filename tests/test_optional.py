@@ -6,7 +6,7 @@ from islab.optional import needed
 
 
 def test_a_missing_package_is_named_with_its_remedy():
-    with pytest.raises(ModuleNotFoundError, match="A plot needs nosuchpackage, .* pip install"):
+    with pytest.raises(ModuleNotFoundError, match=r"A plot needs nosuchpackage, .*pip install"):
         needed("nosuchpackage.part", "A plot")
 
 

@@ -36,14 +36,14 @@ class BadState(ValueError):
 def from_state(description: dict[str, Any], arrays: Arrays) -> NetworkEstimator:
     """The estimator of a description, or :class:`BadState`."""
     try:
-        return _estimator(_Reader(description), arrays)
+        return _estimator(Reader(description), arrays)
     except BadState:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, ArithmeticError) as error:
         raise BadState(f"its parts do not fit together ({error})") from error
 
 
-class _Reader:
+class Reader:
     """A JSON object whose entries are asked for by name and type."""
 
     def __init__(self, values: Any) -> None:
@@ -79,16 +79,16 @@ def _finite(value: Any) -> float:
     return float(value)
 
 
-def _estimator(state: _Reader, arrays: Arrays) -> NetworkEstimator:
-    estimator = _unfitted(_kind(state.get("estimator", str)), _Reader(state.get("params", dict)))
-    columns = _columns(_Reader(state.get("columns", dict)), arrays)
+def _estimator(state: Reader, arrays: Arrays) -> NetworkEstimator:
+    estimator = _unfitted(_kind(state.get("estimator", str)), Reader(state.get("params", dict)))
+    columns = _columns(Reader(state.get("columns", dict)), arrays)
     n_features = state.size("n_features")
     if n_features != len(columns.variables):
         raise BadState("columns and features differ in number")
     units = _units(columns, state.texts("outputs"), arrays)
     sparse = state.get("sparse", bool)
     posterior = None if sparse else _weights(estimator.weights_type, state, units, arrays)
-    network = posterior.median(units=units) if posterior else _network(state, units, arrays)
+    network = posterior.median(units=units) if posterior else read_network(state, units, arrays)
 
     estimator.n_features_in_ = n_features
     if state.values.get("features") is not None:
@@ -102,7 +102,7 @@ def _estimator(state: _Reader, arrays: Arrays) -> NetworkEstimator:
     estimator.history_ = History() if sparse else _history(arrays)
     estimator.elbo_ = None if state.values.get("elbo") is None else state.number("elbo")
     estimator.seed_ = state.size("seed")
-    _set_target(estimator, _Reader(state.get("target", dict)))
+    _set_target(estimator, Reader(state.get("target", dict)))
     return estimator
 
 
@@ -119,7 +119,7 @@ def _kind(name: str) -> type[NetworkEstimator]:
     return kinds[name]
 
 
-def _unfitted(cls: type[NetworkEstimator], params: _Reader) -> NetworkEstimator:
+def _unfitted(cls: type[NetworkEstimator], params: Reader) -> NetworkEstimator:
     known = set(cls().get_params(deep=False))
     unknown = set(params.values) - known
     if unknown:
@@ -132,7 +132,7 @@ def _unfitted(cls: type[NetworkEstimator], params: _Reader) -> NetworkEstimator:
 
 def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
-        marked = _Reader(value)
+        marked = Reader(value)
         if "tuple" in value:
             return tuple(_unplain(item) for item in marked.get("tuple", list))
         return {_unplain(k): _unplain(v) for k, v in marked.get("dict", list)}
@@ -141,8 +141,8 @@ def _unplain(value: Any) -> Any:
     return value
 
 
-def _columns(state: _Reader, arrays: Arrays) -> ColumnEncoder:
-    variables = tuple(_variable(_Reader(entry)) for entry in state.get("variables", list))
+def _columns(state: Reader, arrays: Arrays) -> ColumnEncoder:
+    variables = tuple(_variable(Reader(entry)) for entry in state.get("variables", list))
     missing = state.get("missing", str)
     if missing not in MISSING:
         raise BadState(f"'missing' is {missing!r}")
@@ -155,7 +155,7 @@ def _columns(state: _Reader, arrays: Arrays) -> ColumnEncoder:
     )
 
 
-def _variable(entry: _Reader) -> Variable:
+def _variable(entry: Reader) -> Variable:
     kind = entry.get("kind", str)
     if kind not in KINDS:
         raise BadState(f"a column is of kind {kind!r}")
@@ -185,8 +185,8 @@ def _units(columns: ColumnEncoder, outputs: tuple[str, ...], arrays: Arrays) -> 
     )
 
 
-def _architecture(state: _Reader, n_outputs: int) -> Architecture:
-    shape = _Reader(state.get("architecture", dict))
+def _architecture(state: Reader, n_outputs: int) -> Architecture:
+    shape = Reader(state.get("architecture", dict))
     hidden = shape.get("hidden", list)
     if len(hidden) > MOST_LAYERS or not all(type(h) is int and 0 <= h < 2**31 for h in hidden):
         raise BadState("its hidden layers are not a short list of widths")
@@ -202,14 +202,14 @@ def _architecture(state: _Reader, n_outputs: int) -> Architecture:
     return net
 
 
-def _likelihood(state: _Reader) -> str:
+def _likelihood(state: Reader) -> str:
     name = state.get("likelihood", str)
     if name not in LIKELIHOODS:
         raise BadState(f"its likelihood is {name!r}")
     return name
 
 
-def _weights(kind: type, state: _Reader, units: Units, arrays: Arrays) -> WeightDistribution:
+def _weights(kind: type, state: Reader, units: Units, arrays: Arrays) -> WeightDistribution:
     net = _architecture(state, len(units.outputs))
     if net.n_covariates != len(units.names):
         raise BadState("architecture and columns differ in number")
@@ -254,7 +254,8 @@ def _posterior_arrays(_: type, net: Architecture, arrays: Arrays) -> Arrays:
     return found
 
 
-def _network(state: _Reader, units: Units, arrays: Arrays) -> SparseNetwork:
+def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
+    """The small network of a description, its arrays checked against it."""
     net = _architecture(state, len(units.outputs))
     if net.n_weights > MOST_COMPACT_WEIGHTS:
         raise BadState(f"its network has {net.n_weights} weights")
@@ -286,7 +287,7 @@ def _history(arrays: Arrays) -> History:
     return History.from_array(_array(arrays, "history", (len(history), len(COLUMNS))))
 
 
-def _set_target(estimator: NetworkEstimator, target: _Reader) -> None:
+def _set_target(estimator: NetworkEstimator, target: Reader) -> None:
     n_outputs = len(estimator.network_.units.outputs)
     likelihood = estimator.network_.likelihood
     if isinstance(estimator, NetworkRegressor):
@@ -304,7 +305,7 @@ def _set_target(estimator: NetworkEstimator, target: _Reader) -> None:
         raise BadState(f"its target does not fit {n_outputs} {likelihood} outputs")
 
 
-def _classes(target: _Reader) -> NDArray:
+def _classes(target: Reader) -> NDArray:
     kind, values = target.get("type", str), target.get("classes", list)
     types = {"int64": int, "float64": float, "bool": bool, "str": str, "object": str}
     if kind not in types or len(values) < 2 or any(type(v) is not types[kind] for v in values):

@@ -17,7 +17,7 @@ Arrays = dict[str, NDArray]
 
 CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
 _UNITS = ("x_center", "x_scale", "y_center", "y_scale")
-_NETWORK = (
+NETWORK_ARRAYS = (
     "covariates",
     "unit_labels",
     "edges",
@@ -43,7 +43,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
             "hold; try sparse=True."
         )
     model = network if sparse or posterior is None else posterior
-    fields = _NETWORK if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
+    fields = NETWORK_ARRAYS if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
     names = getattr(estimator, "feature_names_in_", None)
     description = {
         "estimator": type(estimator).__name__,

@@ -346,7 +346,7 @@ def explain_local(
     if not approximate:
         require_piecewise_linear(network, "approximate=True for the gradient at the row")
     chosen = output_numbers(network.units, output)
-    _check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
+    check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
 
     contrast = contrast_matrix(network, reference)
     draws = network.draw(n_draws, np.random.default_rng(random_state))
@@ -373,7 +373,8 @@ def explain_local(
     )
 
 
-def _check_memory(n_draws: int, n_rows: int, n_used: int, n_outputs: int) -> None:
+def check_memory(n_draws: int, n_rows: int, n_used: int, n_outputs: int) -> None:
+    """Refuses explanations that no memory would hold."""
     numbers = n_draws * n_rows * n_used * n_outputs
     if numbers > LARGEST_DRAWS:
         raise ValueError(

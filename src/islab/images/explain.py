@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.explain.choices import Output, output_numbers
-from islab.explain.local import LocalExplanation, _check_memory
+from islab.explain.local import LocalExplanation, check_memory
 from islab.images.geometry import Shape
 from islab.images.network import slopes
 from islab.images.sparse import SparseImageNetwork
@@ -99,7 +99,7 @@ def explain_images(
     chosen = output_numbers(head.units, output)
     field = np.moveaxis(network.receptive_field(), 0, -1)
     used = np.flatnonzero(field.ravel())
-    _check_memory(n_draws, len(images), len(used), len(chosen))
+    check_memory(n_draws, len(images), len(used), len(chosen))
     rng = np.random.default_rng(random_state)
     images = np.asarray(images, dtype=float)
     likelihood = get_likelihood(network.likelihood)

@@ -15,7 +15,7 @@ from islab.files import replacing, writable
 from islab.metrics import score_classes
 from islab.names import printable
 from islab.plots import style
-from islab.report.page import COLOURS, _own
+from islab.report.page import COLOURS, own_file
 
 if TYPE_CHECKING:
     from islab.images.classifier import ISLaBImageClassifier, Model
@@ -248,7 +248,7 @@ def _rendered(**content: Any) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     return environment.from_string(PAGE).render(
         # Our own style is not escaped; the page runs no script.
-        css=Markup(_own("page.css")),
+        css=Markup(own_file("page.css")),
         colours={name.lower(): getattr(style, name) for name in COLOURS},
         version=__version__,
         **content,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.estimators.restore import BadState, _network, _Reader
-from islab.estimators.state import _NETWORK
+from islab.estimators.restore import BadState, read_network, Reader
+from islab.estimators.state import NETWORK_ARRAYS
 from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.sparse import SparseImageNetwork, feature_names
 from islab.sparse import Units
@@ -35,7 +35,7 @@ def small_state(network: SparseImageNetwork) -> tuple[dict[str, Any], Arrays]:
     }
     arrays: Arrays = {}
     for number, part in enumerate(network.layers):
-        named = {name: getattr(part, name) for name in _NETWORK}
+        named = {name: getattr(part, name) for name in NETWORK_ARRAYS}
         arrays |= {f"part{number}.{n}": a for n, a in named.items() if a is not None}
     for number, constant in enumerate(network.constants):
         if constant.any():
@@ -56,13 +56,13 @@ def small_network(
     n_channels = [layer.out_channels for layer in net.convolutions]
     if state.get("n_channels") != n_channels or len(state["parts"]) != len(n_channels) + 1:
         raise BadState("its parts do not fit its layers")
-    *parts, last = map(_Reader, state["parts"])
+    *parts, last = map(Reader, state["parts"])
     kernels, constants, layers = [], [], []
     below = net.image_shape[0]
     for number, (part, full) in enumerate(zip(parts, net.convolutions, strict=True)):
-        out = _Reader(part.get("architecture", dict)).size("n_outputs")
+        out = Reader(part.get("architecture", dict)).size("n_outputs")
         layer = replace(full, in_channels=below, out_channels=out)
-        kernel = _network(part, _patch_units(layer), _own(arrays, number))
+        kernel = read_network(part, _patch_units(layer), _own(arrays, number))
         if kernel.architecture != layer.dense:
             raise BadState("its kernels do not fit its layers")
         constants.append(_constant(arrays, number, layer))
@@ -73,7 +73,7 @@ def small_network(
     names = feature_names(len(layers), net.feature_shape, labels)
     plain = Units.plain(len(names), len(outputs))
     units = replace(plain, names=names, variables=names, outputs=outputs)
-    head = _network(last, units, _own(arrays, len(layers)))
+    head = read_network(last, units, _own(arrays, len(layers)))
     compact = ImageArchitecture(net.image_shape, tuple(layers), head.architecture)
     return SparseImageNetwork(compact, tuple(kernels), tuple(constants), head, tuple(n_channels))
 

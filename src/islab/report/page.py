@@ -188,10 +188,10 @@ def _rendered(**content: Any) -> str:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters["number"] = style.number
     environment.filters["printable"] = printable
-    script = _own("network.js") + _own("page.js")
-    return environment.from_string(_own("page.html")).render(
+    script = own_file("network.js") + own_file("page.js")
+    return environment.from_string(own_file("page.html")).render(
         # Our own files are not escaped; the page runs no other script than this one.
-        css=Markup(_own("page.css")),
+        css=Markup(own_file("page.css")),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         colours={name.lower(): getattr(style, name) for name in COLOURS},
@@ -200,5 +200,6 @@ def _rendered(**content: Any) -> str:
     )
 
 
-def _own(name: str) -> str:
+def own_file(name: str) -> str:
+    """A style sheet, script or page that comes with the package."""
     return (files("islab.report") / name).read_text(encoding="utf-8")
