@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.estimators.restore import BadState, read_network, Reader
+from islab.estimators.restore import BadState, Reader, read_network
 from islab.estimators.state import NETWORK_ARRAYS
 from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.sparse import SparseImageNetwork, feature_names
