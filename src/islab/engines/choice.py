@@ -44,7 +44,7 @@ class EngineChoice:
         ):
             if value not in known:
                 raise ValueError(f"Got {name}={value!r}, expected one of {', '.join(known)}.")
-        if self.device.partition(":")[0] not in DEVICES:
+        if str(self.device).partition(":")[0] not in DEVICES:
             raise ValueError(
                 f"Got device={self.device!r}, expected one of {', '.join(DEVICES)}, with a number "
                 "if there are several: 'cuda:1'."
