@@ -12,7 +12,7 @@ from islab.posterior import Initial
 from islab.priors import Prior
 from islab.recipe import default_recipe, fit, fixed_structure, paper_recipe
 from islab.schedules import Schedule
-from islab.training import Stage
+from islab.training import Stage, train
 
 TORCH = EngineChoice("torch")
 
@@ -265,6 +265,44 @@ def test_refinement_keeps_the_structure_and_does_not_lose_fit():
     assert a.covariates.tolist() == b.covariates.tolist()
     error = [np.square(n.predictor(problem.x) - problem.y).mean() for n in (a, b)]
     assert error[1] < error[0] * 1.02
+
+
+def test_a_flow_joins_the_network_that_independent_weights_have_found():
+    problem, recipe = diabetes(), small_recipe(n_restarts=1)
+    alone = fit(problem, "gaussian", recipe, seed=3)
+    recipe = replace(recipe, flow=replace(recipe.flow, n_steps=150))
+    engine = EngineChoice(posterior="flow", options={"flow_width": 8})
+    tied = fit(problem, "gaussian", recipe, seed=3, engine=engine)
+    assert alone.posterior.multipliers is None
+    assert tied.posterior.multipliers is not None
+    assert tied.elbos == alone.elbos
+    assert abs(tied.elbo - alone.elbo) < 10
+    assert tied.posterior.n_weights_initial == alone.posterior.n_weights_initial
+    steps = tied.history.column("step")
+    assert (np.diff(steps) > 0).all()
+    assert steps[-1] == alone.history.column("step")[-1] + 150
+
+
+def test_weights_dropped_before_the_flow_joins_still_count():
+    problem, _, _ = split(simulated("nonlinear", 0.0, 3000), 2000)
+    recipe = small_recipe(n_restarts=1)
+    found = fit(problem, "bernoulli", recipe, seed=0)
+    sizes = [block.size for block in found.posterior.architecture.blocks]
+    assert found.n_initial.sum() > sum(sizes)
+    stage = replace(recipe.flow, n_steps=1, rate=0.0, lambda_rate=0.0, empirical_bayes=None)
+    options = {"n_rows": problem.n_rows, "seed": 0, "prior": found.prior}
+    counted, forgotten = (
+        train(
+            EngineChoice("native").create(found.posterior.copy(), problem, stage, 0),
+            stage,
+            n_initial=n_initial,
+            **options,
+        )
+        for n_initial in (found.n_initial, None)
+    )
+    cost = found.prior.excluded_kl(found.n_initial - sizes)
+    assert cost > 0.1
+    assert forgotten.elbo - counted.elbo == pytest.approx(cost)
 
 
 def test_fixed_structure_is_certain_about_every_weight():

@@ -34,6 +34,11 @@ class History:
         """One column of all records."""
         return np.array([record[COLUMNS.index(name)] for record in self.records])
 
+    def followed_by(self, later: History) -> History:
+        """These records and those of a later stage, its steps counted on."""
+        last = self.records[-1][0] if self.records else 0.0
+        return History([*self.records, *((last + step, *rest) for step, *rest in later.records)])
+
     def to_array(self) -> NDArray[np.float64]:
         return np.array(self.records, dtype=float).reshape(-1, len(COLUMNS))
 

@@ -1,4 +1,8 @@
-"""From data to a posterior without tuning: a linear model first, then networks started from it."""
+"""From data to a posterior without tuning: a linear model first, then networks started from it.
+
+A flow, if the posterior shall have one, joins at the end: it ties the weights of a network that
+independent weights have found, which is small by then.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from islab.posterior import Initial, Posterior
 from islab.priors import EmpiricalBayes, Prior
 from islab.progress import ProgressBar
 from islab.schedules import Schedule
+from islab.shrink import Shrink
 from islab.training import Stage, Trained, train
 
 PLENTY_OF_ROWS = 16_000
@@ -51,6 +56,9 @@ class Recipe:
         Networks to train; the one with the highest ELBO wins.
     refine : Stage, optional
         Trains the used weights of the winner once more, with the structure fixed.
+    flow : Stage, optional
+        Goes on from the winner with a flow, where the posterior shall have one. Without this
+        stage the networks learn with the flow from their first step.
     """
 
     hidden: tuple[int, ...]
@@ -60,15 +68,16 @@ class Recipe:
     linear_initial: Initial = field(default_factory=Initial)
     n_restarts: int = 1
     refine: Stage | None = None
+    flow: Stage | None = None
     activation: str = "leaky_relu"
     input_skip: bool = True
 
-    @property
-    def n_steps(self) -> int:
-        """Steps of all stages and restarts."""
-        one = self.network.n_steps * (self.n_restarts if self.hidden else 1)
-        extra = sum(stage.n_steps for stage in (self.linear, self.refine) if stage)
-        return one + extra
+    def n_steps(self, posterior: str = "lrt") -> int:
+        """Steps of all stages and restarts for a posterior of this kind."""
+        networks = self.network.n_steps * (self.n_restarts if self.hidden else 1)
+        flow = self.flow if posterior == "flow" else None
+        extra = sum(stage.n_steps for stage in (self.linear, self.refine, flow) if stage)
+        return networks + extra
 
 
 def default_recipe(
@@ -113,9 +122,19 @@ def default_recipe(
         empirical_bayes=learn_priors,
         shrink=None,
     )
+    flow = Stage(
+        n_steps=round(500 * effort),
+        batch_size=batch,
+        rate=0.01 * step,
+        lambda_rate=0.01,
+        kl_ramp=0.0,
+        kl_weight=kl_weight,
+        empirical_bayes=replace(learn_priors, tau_from=0.0, psi_from=0.0),
+        shrink=Shrink(start=0.0),
+    )
     start = Initial(covariate_inclusion=(2.0, 2.0), means="he", output_scale=(0.1, 0.3))
     if not hidden:
-        return Recipe(hidden=(), network=linear, initial=start)
+        return Recipe(hidden=(), network=linear, initial=start, flow=flow)
     return Recipe(
         hidden=hidden,
         network=Stage(
@@ -132,6 +151,7 @@ def default_recipe(
         linear=linear,
         linear_initial=start,
         n_restarts=3,
+        flow=flow,
     )
 
 
@@ -148,6 +168,8 @@ class Fit:
         The winner's prior at the end.
     history : History
         Of the winner.
+    n_initial : (blocks,)
+        Weights of the winner's blocks before units were dropped.
     elbos : dict
         Of all candidates: ``linear``, ``network 0`` and so on.
     interrupted : bool
@@ -158,8 +180,23 @@ class Fit:
     elbo: float
     prior: Prior
     history: History
+    n_initial: NDArray[np.intp]
     elbos: dict[str, float]
     interrupted: bool = False
+
+    def continued(self, later: Trained) -> Fit:
+        """The same with a further stage behind it."""
+        n_weights = self.posterior.n_weights_initial
+        if later.interrupted:
+            _warn_of_interruption()
+        return replace(
+            self,
+            posterior=later.posterior.copy(n_weights_initial=n_weights),
+            elbo=later.elbo,
+            prior=later.prior,
+            history=self.history.followed_by(later.history),
+            interrupted=later.interrupted,
+        )
 
 
 def fit(
@@ -196,7 +233,7 @@ def fit(
     folder = None if checkpoint is None else Path(checkpoint)
     session = _Session(problem, likelihood, recipe, engine, folder)
     seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
-    with ProgressBar(recipe.n_steps, enabled=verbose) as bar:
+    with ProgressBar(recipe.n_steps(engine.posterior), enabled=verbose) as bar:
         linear = session.linear(seeds[0], bar.report) if recipe.linear else None
         if linear is not None and linear.interrupted:
             return _choose({"linear": linear}, session.n_weights)
@@ -207,8 +244,9 @@ def fit(
             candidates["linear"] = linear
         best = _choose(candidates, session.n_weights)
         if recipe.refine and not best.interrupted:
-            refined = session.refine(best, seeds[-1], bar.report)
-            best = replace(best, posterior=refined.posterior, history=refined.history)
+            best = best.continued(session.refine(best, seeds[-1], bar.report))
+        if session.flow_joins and not best.interrupted:
+            best = best.continued(session.flow(best, seeds[-1], bar.report))
     return best
 
 
@@ -225,19 +263,18 @@ class _Session:
     def linear(self, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.linear is not None
         start = self._start((), self.recipe.linear_initial, seed)
-        # Flows join where there is a network: a linear model gains little from them and
-        # learns far faster with independent weights.
-        alone = replace(self, engine=self.engine.with_independent_weights())
-        return alone._train(start, self.recipe.linear, seed, report, "linear")
+        return self._independent()._train(start, self.recipe.linear, seed, report, "linear")
 
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
     ) -> list[Trained]:
-        style = self.engine.resolve().parallel
+        session = self._independent() if self.flow_joins else self
+        style = session.engine.resolve().parallel
         shared = n_jobs in (None, 1) or style == "threads"
         report = bar.report if shared else None
         jobs = (
-            delayed(self.network)(linear, number, seed, report) for number, seed in enumerate(seeds)
+            delayed(session.network)(linear, number, seed, report)
+            for number, seed in enumerate(seeds)
         )
         runs = []
         # Runs that share the machine must not each take all of it for their matrix products.
@@ -265,8 +302,24 @@ class _Session:
             self.recipe.refine, lambda_rate=0.0, empirical_bayes=None, shrink=None, kl_ramp=0.0
         )
         start = fixed_structure(best.posterior)
-        prior = best.prior
-        return self._train(start, stage, seed, report, "refine", prior)
+        session = self._independent() if self.flow_joins else self
+        return session._train(start, stage, seed, report, "refine", best.prior, best.n_initial)
+
+    @property
+    def flow_joins(self) -> bool:
+        """Whether a flow comes in after the choice of a network."""
+        return self.engine.posterior == "flow" and self.recipe.flow is not None
+
+    def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.flow is not None
+        start = best.posterior.copy()
+        return self._train(
+            start, self.recipe.flow, seed, report, "flow", best.prior, best.n_initial
+        )
+
+    def _independent(self) -> _Session:
+        """The same with independent weights, which learn far faster."""
+        return replace(self, engine=self.engine.with_independent_weights())
 
     @property
     def n_weights(self) -> int:
@@ -296,6 +349,7 @@ class _Session:
         report: Callable | None,
         name: str,
         prior: Prior | None = None,
+        n_initial: NDArray[np.intp] | None = None,
     ) -> Trained:
         engine = self.engine.create(start, self.problem, stage, seed)
         return train(
@@ -304,6 +358,7 @@ class _Session:
             n_rows=self.problem.n_rows,
             seed=seed,
             prior=prior,
+            n_initial=n_initial,
             report=report,
             checkpoint=None if self.folder is None else self.folder / f"{name}.npz",
         )
@@ -345,16 +400,21 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
     winner = finite[name]
     interrupted = any(run.interrupted for run in candidates.values())
     if interrupted:
-        warnings.warn(
-            "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=3
-        )
+        _warn_of_interruption()
     return Fit(
         posterior=winner.posterior.copy(n_weights_initial=n_weights),
         elbo=winner.elbo,
         prior=winner.prior,
         history=winner.history,
+        n_initial=winner.n_initial,
         elbos={name: run.elbo for name, run in candidates.items()},
         interrupted=interrupted,
+    )
+
+
+def _warn_of_interruption() -> None:
+    warnings.warn(
+        "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=4
     )
 
 

@@ -143,12 +143,16 @@ class Stage:
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of a stage."""
+    """The end of a stage.
+
+    ``n_initial`` are the weights of each block before anything was dropped.
+    """
 
     posterior: Posterior
     prior: Prior
     elbo: float
     history: History
+    n_initial: NDArray[np.intp]
     interrupted: bool = False
 
 
@@ -193,6 +197,7 @@ def train(
     n_rows: int,
     seed: int,
     prior: Prior | None = None,
+    n_initial: NDArray[np.intp] | None = None,
     checkpoint: Path | None = None,
     report: Callable[[int, dict[str, float]], None] | None = None,
 ) -> Trained:
@@ -208,6 +213,8 @@ def train(
         Decides the order of rows and the noise of the final ELBO.
     prior : Prior, optional
         Starts from this prior instead of the stage's ``tau`` and ``psi``.
+    n_initial : (blocks,), optional
+        Weights of each block before an earlier stage dropped units; they still count.
     checkpoint : path, optional
         File to write after every run of steps and to go on from if it exists. A resumed stage
         ends in the same numbers as an uninterrupted one.
@@ -216,7 +223,8 @@ def train(
     """
     net = engine.architecture
     prior = prior or Prior.same(net, tau=stage.tau, psi=stage.psi, df=stage.df)
-    n_initial = np.array([block.size for block in net.blocks])
+    if n_initial is None:
+        n_initial = np.array([block.size for block in net.blocks])
     progress = Progress(prior, n_initial, np.zeros(net.n_units, dtype=np.intp))
     if checkpoint is not None and checkpoint.exists():
         engine_state, loop_state = read_checkpoint(checkpoint)
@@ -243,7 +251,14 @@ def train(
         _set_prior(engine, stage, progress.prior)
     nll = engine.expected_nll(ELBO_PASSES, seed)
     elbo = -(nll + engine.kl() + _dropped_kl(engine, progress))
-    return Trained(engine.posterior(), progress.prior, elbo, progress.history, interrupted)
+    return Trained(
+        posterior=engine.posterior(),
+        prior=progress.prior,
+        elbo=elbo,
+        history=progress.history,
+        n_initial=progress.n_initial,
+        interrupted=interrupted,
+    )
 
 
 _RECORDED = ("elbo", "used_weights")

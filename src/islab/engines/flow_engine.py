@@ -59,15 +59,18 @@ class FlowEngine(TorchEngine):
         self.flow_step = flow_step
         net = posterior.architecture
         n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
+        self.n_inputs = n_inputs
+        # A layer without units has no weights to tie.
+        tied = [layer for layer, width in enumerate(net.widths) if width]
         self.groups = [
             FlowGroup(
-                layers=tuple(layer for layer, n in enumerate(n_inputs) if n == size),
+                layers=tuple(layer for layer in tied if n_inputs[layer] == size),
                 n_inputs=size,
                 kind=flow,
                 n_transforms=n_transforms,
                 width=flow_width,
             )
-            for size in sorted(set(n_inputs))
+            for size in sorted({n_inputs[layer] for layer in tied})
             if size
         ]
         super().__init__(
@@ -132,7 +135,7 @@ class FlowEngine(TorchEngine):
         self, cut: list[list[Tensor]], n_draws: int, generator: torch.Generator
     ) -> tuple[list[Tensor], Tensor]:
         """``z`` of every layer, (draws, inputs), and the mean over draws of ``log q``."""
-        z: list[Tensor] = [self.theta.new_zeros(n_draws, 0)] * self.architecture.n_layers
+        z = [self.theta.new_ones(n_draws, size) for size in self.n_inputs]
         log_q = self.theta.new_zeros(())
         for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
             shape = (len(group.layers), n_draws, group.n_inputs)

@@ -47,7 +47,7 @@ def make_recipe(
         recipe = replace(recipe, linear=None, network=replace(recipe.network, linear_ends=False))
     stages: dict[str, Any] = {
         name: _stage(stage, recipe.network, params, n_rows)
-        for name in ("linear", "network", "refine")
+        for name in ("linear", "network", "refine", "flow")
         if (stage := getattr(recipe, name)) is not None
     }
     return replace(
