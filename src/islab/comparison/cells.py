@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import train_test_split
 
-from islab.comparison.lines import Record
 from islab.estimators.table import rows_where
 from islab.metrics import evaluate
+from islab.records import Record
 
 Mask = NDArray[np.bool_]
 

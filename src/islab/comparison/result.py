@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from islab.comparison.lines import Record
 from islab.metrics import inclusion_rate, selection_stability
 from islab.names import printable, shortened
+from islab.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,11 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from islab.comparison.cells import reason, run_cell, training_rows, with_face
-from islab.comparison.lines import Record, append_record, read_records, records_file
 from islab.comparison.methods import DEFAULT_METHODS, TASKS, check_names, make_method
 from islab.comparison.result import Comparison
 from islab.estimators.table import is_frame, n_rows
 from islab.files import writable
+from islab.records import Record, append_record, read_records
+
+RECORDS = "comparison.jsonl"
 
 
 def compare(
@@ -85,7 +87,7 @@ def compare(
     train = {seed: _split(target, task, seed, test_size) for seed in numbers}
     data = _fingerprint(table, target, task, test_size)
     cells = [Cell(label, _settings(made), seed, data) for seed in numbers for label, made in chosen]
-    file = None if results is None else writable(records_file(results))
+    file = None if results is None else writable(_records_file(results))
     done = _done(file, cells) if file is not None and not force else {}
     left = [cell for cell in cells if cell not in done]
     made = dict(chosen)
@@ -98,6 +100,12 @@ def compare(
             bar.update(1)
     order = [cell for label, _ in chosen for cell in cells if cell.method == label]
     return Comparison(tuple(done[cell] for cell in order), task, tuple(_columns(table)))
+
+
+def _records_file(path: str | Path) -> Path:
+    """The file that a path stands for: itself, or one in the folder."""
+    path = Path(path)
+    return path / RECORDS if path.is_dir() else path
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import sys
@@ -13,11 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from islab.records import Record, append_record, read_records
 from islab.reproduce.names import IMAGES
 
 VERSIONS = ("islab-bnn", "numpy", "scipy", "scikit-learn", "torch")
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True, order=True)
@@ -84,14 +82,7 @@ class Results:
     def add(self, record: Record) -> None:
         """Appends a line; it is on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{record['dataset']}.jsonl"
-        with path.open("a+b") as file:
-            # A line that was cut short must not spoil the next one.
-            if file.tell() and _last_byte(file) != b"\n":
-                file.write(b"\n")
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_record(self.folder / f"{record['dataset']}.jsonl", record)
 
     def read(
         self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of
@@ -106,23 +97,9 @@ class Results:
         """
         found = {}
         for dataset in datasets:
-            path = self.folder / f"{dataset}.jsonl"
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            for record in filter(None, map(_parsed, lines)):
+            for record in read_records(self.folder / f"{dataset}.jsonl"):
                 found[key(record)] = record
         return found
-
-
-def _last_byte(file: Any) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
-
-
-def _parsed(line: str) -> Record | None:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:
-        return None
 
 
 def _one_thread() -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.reproduce.cells import Record, Results, circumstances
+from islab.records import Record
+from islab.reproduce.cells import Results, circumstances
 from islab.reproduce.tasks import Task
 
 NAME = "cost"

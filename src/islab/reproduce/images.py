@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.reproduce.cells import Cell, Record, circumstances
+from islab.records import Record
+from islab.reproduce.cells import Cell, circumstances
 
 QUICK_TRAIN, QUICK_TEST, QUICK_EPOCHS = 6000, 500, 3
 QUICK_HYBRID = 300

@@ -9,7 +9,8 @@ from math import ceil, log
 from pathlib import Path
 from typing import Any
 
-from islab.reproduce.cells import Record, Results, circumstances
+from islab.records import Record
+from islab.reproduce.cells import Results, circumstances
 
 NAME = "initialisation"
 POSTERIORS = ("islab-lrt", "islab-flow")

@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import median
 
 from islab.files import replacing
+from islab.records import Record
 from islab.reproduce import initialisation
-from islab.reproduce.cells import Record, Results
+from islab.reproduce.cells import Results
 from islab.reproduce.names import DATASETS, IMAGES, METHODS, RECIPES
 from islab.reproduce.tables import KEY, markdown_row, markdown_tables
 from islab.reproduce.verdict import NEITHER, entry, grouped, tables_of

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from islab.reproduce.cells import Cell, Record, Results, run_cell
+from islab.records import Record
+from islab.reproduce.cells import Cell, Results, run_cell
 from islab.reproduce.names import IMAGE_METHODS, IMAGES, family
 from islab.reproduce.settings import SETTINGS
 

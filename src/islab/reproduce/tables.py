@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from islab.reproduce.cells import Record
+from islab.records import Record
 from islab.reproduce.names import METHODS, RECIPES
 from islab.reproduce.paper import Published
 from islab.reproduce.verdict import (

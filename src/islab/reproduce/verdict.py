@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from islab.reproduce.cells import Cell, Record
+from islab.records import Record
+from islab.reproduce.cells import Cell
 from islab.reproduce.names import IMAGES, in_paper
 from islab.reproduce.paper import Published, published
 

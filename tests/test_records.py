@@ -2,7 +2,7 @@
 
 import pytest
 
-from islab.comparison.lines import append_record, read_records, records_file
+from islab.records import append_record, read_records
 
 
 def test_what_is_added_is_read(tmp_path):
@@ -19,11 +19,6 @@ def test_a_line_cut_short_is_left_out_and_spoils_no_other(tmp_path):
 
 def test_no_file_holds_no_records(tmp_path):
     assert read_records(tmp_path / "a") == []
-
-
-def test_a_folder_holds_a_file(tmp_path):
-    assert records_file(tmp_path) == tmp_path / "comparison.jsonl"
-    assert records_file(tmp_path / "a") == tmp_path / "a"
 
 
 def test_numbers_that_json_does_not_have_are_refused(tmp_path):

@@ -9,14 +9,6 @@ from typing import Any
 
 Record = dict[str, Any]
 
-NAME = "comparison.jsonl"
-
-
-def records_file(path: str | Path) -> Path:
-    """The file that a path stands for: itself, or one in the folder."""
-    path = Path(path)
-    return path / NAME if path.is_dir() else path
-
 
 def append_record(path: Path, record: Record) -> None:
     """Adds a record in one write; it is on the disk when this returns."""
