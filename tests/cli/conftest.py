@@ -42,3 +42,11 @@ def folder(tmp_path_factory, table):
         output = ["-o", str(folder / f"{target}.islab")]
         assert main(["fit", str(folder / "data.csv"), *arguments, *output]) == 0
     return folder
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of a command."""
+    capsys.readouterr()
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err

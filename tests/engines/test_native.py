@@ -1,6 +1,6 @@
 """The native engine takes the same steps as the torch engine."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from threading import Thread
 
@@ -12,105 +12,14 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 native = pytest.importorskip("islab.engines.native")
 
-from islab.architecture import ACTIVATIONS, Architecture  # noqa: E402
-from islab.engines import Problem, Steps  # noqa: E402
+from native_cases import SHAPES, assert_same_steps, flat, make_case  # noqa: E402
+
+from islab.architecture import ACTIVATIONS  # noqa: E402
+from islab.engines import Steps  # noqa: E402
 from islab.engines.native import NativeEngine  # noqa: E402
-from islab.engines.torch_engine import TorchEngine  # noqa: E402
 from islab.likelihoods import LIKELIHOODS  # noqa: E402
-from islab.posterior import Posterior  # noqa: E402
-from islab.priors import Prior  # noqa: E402
 
-NAMES = ("mu", "rho", "lam", "bias_mu", "bias_rho", "noise")
 INSTRUCTIONS = native._kernel.instruction_sets()
-
-
-@dataclass(frozen=True)
-class Case:
-    """Everything that two engines need to take the same steps."""
-
-    posterior: Posterior
-    problem: Problem
-    prior: Prior
-    mu_step: np.ndarray
-    steps: Steps
-    noise: np.ndarray
-
-    def torch(self, dtype=torch.float64):
-        return self._ready(TorchEngine(self.posterior, self.problem, seed=1, dtype=dtype))
-
-    def native(self, dtype=np.float64, kind=NativeEngine):
-        return self._ready(kind(self.posterior, self.problem, seed=1, dtype=dtype))
-
-    def _ready(self, engine):
-        engine.set_prior(self.prior, self.mu_step)
-        return engine
-
-
-def make_case(
-    hidden=(7, 3),
-    covariates=5,
-    outputs=2,
-    likelihood="bernoulli",
-    weighted=False,
-    df=None,
-    n_rows=60,
-    sizes=(16, 16, 9, 16, 3),
-    seed=0,
-    **wiring,
-) -> Case:
-    rng = np.random.default_rng(seed)
-    net = Architecture(covariates, hidden, outputs, **wiring)
-    x = rng.standard_normal((n_rows, covariates))
-    y = {
-        "bernoulli": rng.integers(2, size=(n_rows, outputs)),
-        "categorical": np.eye(outputs)[rng.integers(outputs, size=n_rows)],
-        "gaussian": rng.standard_normal((n_rows, outputs)),
-        "poisson": rng.poisson(3, size=(n_rows, outputs)),
-    }[likelihood]
-    weight = rng.uniform(0.2, 2, n_rows) if weighted else None
-    posterior = Posterior.initialise(net, rng, likelihood=likelihood)
-    posterior.lam = rng.uniform(-3, 3, net.n_weights)
-    n_blocks = len(net.blocks)
-    prior = Prior(rng.uniform(0.3, 3, n_blocks), rng.uniform(0.05, 0.6, n_blocks), df=df)
-    steps = Steps(
-        rows=rng.integers(n_rows, size=sum(sizes)),
-        sizes=np.array(sizes),
-        rate=rng.uniform(0.005, 0.02, len(sizes)),
-        lambda_rate=rng.uniform(0.005, 0.05, len(sizes)),
-        kl_weight=np.linspace(0.2, 1, len(sizes)),
-    )
-    noise = rng.standard_normal((sum(sizes), net.n_units))
-    problem = Problem(x, y.astype(float), weight)
-    return Case(posterior, problem, prior, rng.uniform(1, 3, n_blocks), steps, noise)
-
-
-def flat(engine) -> np.ndarray:
-    now = engine.parameters()
-    return np.concatenate([getattr(now, name) for name in NAMES]).astype(float)
-
-
-def assert_same_steps(case: Case, kind=NativeEngine) -> None:
-    """NLL, Adam's moments of the gradients and parameters agree to 1e-9."""
-    oracle, engine = case.torch(), case.native(kind=kind)
-    expected = oracle.run(case.steps, case.noise)
-    assert engine.run(case.steps, case.noise) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    np.testing.assert_allclose(flat(engine), flat(oracle), rtol=1e-9, atol=1e-9)
-    state = oracle.state()
-    for mine, theirs in (("first", "exp_avg"), ("second", "exp_avg_sq")):
-        np.testing.assert_allclose(engine.state()[mine], state[theirs], rtol=1e-9, atol=1e-9)
-
-
-SHAPES = {
-    "two layers": {},
-    "no skip": {"input_skip": False},
-    "no hidden layer": {"hidden": ()},
-    "an empty layer": {"hidden": (4, 0, 3)},
-    "an empty layer without skip": {"hidden": (4, 0, 3), "input_skip": False},
-    "only empty layers": {"hidden": (0, 0)},
-    "no covariates": {"covariates": 0},
-    "one of everything": {"hidden": (1,), "covariates": 1, "outputs": 1},
-    "odd widths": {"hidden": (9, 17, 2, 5), "covariates": 11, "outputs": 3},
-}
 
 
 # -- the same steps as torch ------------------------------------------------------------------
@@ -383,128 +292,3 @@ def test_an_overflowing_loss_is_not_finite():
     case = make_case(hidden=(), likelihood="gaussian")
     case.posterior.bias_mu[...] = 1e25
     assert not np.isfinite(case.native(np.float32).run(case.steps))
-
-
-# -- abuse ------------------------------------------------------------------------------------
-
-
-def broken(case: Case, **changes) -> Steps:
-    return replace(case.steps, **changes)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"rows": np.full(60, 60)}, "row 60, expected rows from 0 to 59"),
-        ({"rows": np.full(60, -1)}, "row -1"),
-        ({"rows": np.zeros(59, int)}, "add up to 60"),
-        ({"sizes": np.array([16, 16, 9, 19, 0])}, "a batch of 0 rows"),
-        ({"sizes": np.array([60, 60, 60, 60, -180])}, "a batch of -180 rows"),
-        ({"sizes": np.array([60])}, r"rate of shape \(5,\), expected shape \(1,\)"),
-        ({"rate": np.ones(4)}, r"rate of shape \(4,\)"),
-        ({"lambda_rate": np.ones(6)}, r"lambda_rate of shape \(6,\)"),
-        ({"kl_weight": np.ones((5, 1))}, r"kl_weight of shape \(5, 1\)"),
-        ({"rows": np.zeros((60, 1), int)}, "rows of shape"),
-    ],
-)
-def test_steps_that_do_not_fit_are_refused(change, message):
-    case = make_case()
-    engine = case.native()
-    before = flat(engine)
-    with pytest.raises(ValueError, match=message):
-        engine.run(broken(case, **change))
-    np.testing.assert_array_equal(flat(engine), before)
-
-
-def test_no_steps_at_all_are_refused():
-    none, no_rows = np.empty(0), np.empty(0, dtype=int)
-    with pytest.raises(ValueError, match="at least one"):
-        make_case().native().run(Steps(no_rows, no_rows, none, none, none))
-
-
-def test_noise_of_the_wrong_shape_is_refused():
-    case = make_case()
-    with pytest.raises(ValueError, match="noise of shape"):
-        case.native().run(case.steps, case.noise[:, 1:])
-
-
-def test_a_run_without_a_prior_is_refused():
-    case = make_case()
-    with pytest.raises(ValueError, match="call set_prior"):
-        NativeEngine(case.posterior, case.problem, seed=0).run(case.steps)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tau": np.ones(2)}, "tau of shape"),
-        ({"tau": np.full(5, -1.0)}, "tau=-1"),
-        ({"psi": np.full(5, 1.0)}, "psi=1"),
-        ({"bias_tau": 0.0}, "bias_tau=0"),
-        ({"df": -1.0}, "df=-1"),
-    ],
-)
-def test_priors_that_are_none_are_refused(change, message):
-    case = make_case()
-    with pytest.raises(ValueError, match=message):
-        case.native().set_prior(replace(case.prior, **change), case.mu_step)
-
-
-def test_data_of_another_width_are_refused():
-    case = make_case()
-    problem = replace(case.problem, x=case.problem.x[:, 1:])
-    with pytest.raises(ValueError, match="Got x with 4 columns, expected the 5"):
-        NativeEngine(case.posterior, problem, seed=0)
-
-
-def test_sample_weights_of_another_length_are_refused():
-    case = make_case()
-    problem = replace(case.problem, sample_weight=np.ones(59))
-    with pytest.raises(ValueError, match="sample_weight of shape"):
-        NativeEngine(case.posterior, problem, seed=0)
-
-
-def test_half_precision_is_refused():
-    case = make_case()
-    with pytest.raises(ValueError, match="dtype=float16"):
-        NativeEngine(case.posterior, case.problem, seed=0, dtype=np.float16)
-
-
-def test_a_posterior_with_a_flow_is_refused():
-    case = make_case()
-    case.posterior.multipliers = np.ones((1, 3))
-    with pytest.raises(ValueError, match="torch engine"):
-        case.native()
-
-
-def test_a_state_of_another_network_is_refused():
-    case = make_case()
-    engine = case.native()
-    state = engine.state() | {"theta": np.zeros(3)}
-    with pytest.raises(ValueError, match="theta of shape"):
-        engine.restore(state)
-
-
-def test_one_engine_in_two_threads_is_refused():
-    case = make_case(hidden=(20, 20), sizes=(60,) * 5000)
-    engine = case.native()
-    thread = Thread(target=engine.run, args=(case.steps,))
-    thread.start()
-    with pytest.raises(RuntimeError, match="one engine for each thread"):
-        call_while(thread, engine.kl)
-    thread.join()
-
-
-def call_while(thread, function):
-    while thread.is_alive():
-        function()
-
-
-def test_a_missing_kernel_says_what_to_install(monkeypatch):
-    import importlib
-    import sys
-
-    monkeypatch.setitem(sys.modules, "islab.engines.native._kernel", None)
-    monkeypatch.delitem(sys.modules, "islab.engines.native")
-    with pytest.raises(ImportError, match=r"C\+\+ compiler"):
-        importlib.import_module("islab.engines.native")
