@@ -63,7 +63,7 @@ sanitize: setup
 	LD_PRELOAD="$(call LIBRARY,libasan.so) $(call LIBRARY,libubsan.so) $(call LIBRARY,libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONPATH=build/sanitize/lib OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/engines/test_native.py tests/engines/test_native_noise.py
+	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/engines/test_native*.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -73,8 +73,18 @@ def recipe_of(
 class _ByHand(NetworkEstimator):
     """Learns with a recipe's one stage from columns as they are."""
 
-    recipe: Recipe
     posterior: str
+
+    def __init__(
+        self,
+        *,
+        recipe: Any = None,
+        posterior: str = "lrt",
+        n_draws: int = 1000,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(posterior=posterior, n_draws=n_draws, random_state=random_state)
+        self.recipe = recipe
 
     def _check_params(self) -> None:
         """The recipe has been checked where it was made."""
@@ -141,28 +151,6 @@ class HandTunedClassifier(_ByHand, ISLaBClassifier):
     random_state : int
     """
 
-    def __init__(
-        self,
-        *,
-        recipe: Any = None,
-        posterior: str = "lrt",
-        n_draws: int = 1000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(posterior=posterior, n_draws=n_draws, random_state=random_state)
-        self.recipe = recipe
-
 
 class HandTunedRegressor(_ByHand, ISLaBRegressor):
     """A regressor that follows a recipe to the letter; parameters are the classifier's."""
-
-    def __init__(
-        self,
-        *,
-        recipe: Any = None,
-        posterior: str = "lrt",
-        n_draws: int = 1000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(posterior=posterior, n_draws=n_draws, random_state=random_state)
-        self.recipe = recipe
