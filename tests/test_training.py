@@ -68,24 +68,6 @@ def test_steps_do_not_depend_on_how_they_are_cut():
     np.testing.assert_array_equal(whole.rate, np.concatenate([part.rate for part in parts]))
 
 
-def test_batches_are_small_until_units_may_be_dropped():
-    stage = replace(
-        STAGE, n_steps=1000, batch_size=20, early_batch_size=10, shrink=Shrink(start=0.4)
-    )
-    assert (make_steps(stage, 350, 50, 60, seed=1).sizes == 10).all()
-    assert (make_steps(stage, 400, 50, 60, seed=1).sizes == 20).all()
-
-
-def test_epochs_start_anew_with_the_larger_batches():
-    stage = replace(
-        STAGE, n_steps=1000, batch_size=20, early_batch_size=7, shrink=Shrink(start=0.4)
-    )
-    steps = make_steps(stage, 400, 50, 60, seed=1)
-    assert sorted(steps.rows[:60]) == list(range(60))
-    before = make_steps(stage, 350, 50, 60, seed=1)
-    assert list(before.rows[:60]) != list(steps.rows[:60])
-
-
 def test_the_divergence_ramps_up_and_lambda_has_its_own_rate():
     stage = replace(STAGE, kl_ramp=0.5, rate=0.1, lambda_rate=0.3, schedule=Schedule("constant"))
     steps = make_steps(stage, 0, 200, 60, seed=1)

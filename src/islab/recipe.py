@@ -85,7 +85,7 @@ def default_recipe(
     n_classes: int = 0,
     n_covariates: int = 1,
     *,
-    hidden: tuple[int, ...] = (20, 20, 20, 20),
+    hidden: tuple[int, ...] = (20, 20),
     sparsity: float | str = "auto",
 ) -> Recipe:
     """The recipe for data of this size, the same constants for everything.
@@ -110,7 +110,7 @@ def default_recipe(
     kl_weight = min(1.0, 0.5 + level)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
     step = min(1.0, np.sqrt(FEW_COVARIATES / n_covariates))
-    batch = min(n_rows, max(SMALLEST_BATCH, min(LARGEST_BATCH, n_rows // 4)))
+    batch = min(n_rows, max(SMALLEST_BATCH, min(round(LARGEST_BATCH * effort), n_rows // 4)))
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
@@ -140,7 +140,6 @@ def default_recipe(
         network=Stage(
             n_steps=round(6000 * effort),
             batch_size=batch,
-            early_batch_size=max(batch // 2, min(batch, SMALLEST_BATCH)),
             linear_ends=True,
             rate=0.05 * step,
             kl_weight=kl_weight,

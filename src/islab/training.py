@@ -78,9 +78,6 @@ class Stage:
     Parameters
     ----------
     n_steps, batch_size : int
-    early_batch_size : int, optional
-        Rows in a batch until units may be dropped: a step costs most while the network has its
-        full width, and matters least.
     rate, lambda_rate : float
         Adam's peak rate, and the one of the inclusion parameters.
     schedule : Schedule
@@ -108,7 +105,6 @@ class Stage:
 
     n_steps: int
     batch_size: int
-    early_batch_size: int | None = None
     rate: float = 0.05
     lambda_rate: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
@@ -125,20 +121,12 @@ class Stage:
     plateau: Plateau | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_steps", "batch_size", "early_batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"Got {name}={value}, expected at least 1.")
+        for name in ("n_steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Got {name}={getattr(self, name)}, expected at least 1.")
         for name in ("rate", "lambda_rate"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"Got {name}={getattr(self, name)}, expected 0 or more.")
-
-    @property
-    def early_steps(self) -> int:
-        """Steps with batches of the early size: whole runs, up to where units may be dropped."""
-        if self.early_batch_size is None or self.shrink is None:
-            return 0
-        return round(self.shrink.start * self.n_steps / STEPS_AT_ONCE) * STEPS_AT_ONCE
 
 
 @dataclass(frozen=True)
@@ -312,14 +300,13 @@ def make_steps(
 
     Each epoch visits all rows in an order of its own; its last batch may be short.
     """
-    batch, start, epochs_before = _phase(stage, first, n_rows)
-    per_epoch = -(-n_rows // batch)
+    batch = min(stage.batch_size, n_rows)
     numbers = np.arange(first, first + size)
-    epochs, place = np.divmod(numbers - start, per_epoch)
+    epochs, place = np.divmod(numbers, -(-n_rows // batch))
     sizes = np.minimum(batch, n_rows - place * batch)
     parts = []
     for epoch in range(epochs[0], epochs[-1] + 1):
-        order = epoch_order(seed, epochs_before + epoch, n_rows)
+        order = epoch_order(seed, epoch, n_rows)
         inside = place[epochs == epoch]
         parts.append(order[inside[0] * batch : (inside[-1] + 1) * batch])
     share = numbers / stage.n_steps
@@ -332,18 +319,6 @@ def make_steps(
         lambda_rate=stage.lambda_rate * factor,
         kl_weight=stage.kl_weight * ramp,
     )
-
-
-def _phase(stage: Stage, first: int, n_rows: int) -> tuple[int, int, int]:
-    """Size of the batches at a step, the first step with that size, and epochs before it."""
-    batch, early = min(stage.batch_size, n_rows), stage.early_steps
-    if not early:
-        return batch, 0, 0
-    early_batch = min(stage.early_batch_size or batch, n_rows)
-    if first < early:
-        return early_batch, 0, 0
-    per_epoch = -(-n_rows // early_batch)
-    return batch, early, -(-early // per_epoch)
 
 
 def epoch_order(seed: int, epoch: int, n_rows: int) -> NDArray[np.intp]:

@@ -98,7 +98,6 @@ def _stage(stage: Stage, network: Stage, params: dict[str, Any], n_rows: int) ->
     batch = stage.batch_size
     if params["batch_size"] != "auto":
         batch = changes["batch_size"] = min(int(params["batch_size"]), n_rows)
-        changes["early_batch_size"] = None
     if params["max_epochs"] != "auto":
         steps = params["max_epochs"] * ceil(n_rows / batch)
         changes["n_steps"] = max(1, round(steps * stage.n_steps / network.n_steps))
