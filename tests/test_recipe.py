@@ -239,6 +239,19 @@ def test_the_highest_elbo_wins():
     assert found.elbo == found.elbos[best] or used_linear
 
 
+def test_candidates_are_judged_by_the_weight_of_the_divergence_they_learned_with():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((100, 2))
+    y = np.abs(x[:, :1]) + 0.8 * rng.standard_normal((100, 1))
+    problem, recipe = Problem(x, (y - y.mean()) / y.std()), small_recipe(n_restarts=1)
+    stages = {
+        name: replace(getattr(recipe, name), kl_weight=0.25) for name in ("linear", "network")
+    }
+    found = fit(problem, "gaussian", replace(recipe, **stages), seed=0)
+    assert found.elbos["linear"] > found.elbos["network 0"]
+    assert found.posterior.median().max_depth == 2
+
+
 def test_density_refers_to_the_network_even_if_the_linear_model_wins():
     problem, _, _ = split(simulated("linear", 0.0, 2000), 1000)
     found = fit(problem, "bernoulli", small_recipe(n_restarts=1), seed=0)
@@ -285,7 +298,7 @@ def test_a_flow_joins_the_network_that_independent_weights_have_found():
 
 def test_weights_dropped_before_the_flow_joins_still_count():
     problem, _, _ = split(simulated("nonlinear", 0.0, 3000), 2000)
-    recipe = small_recipe(n_restarts=1)
+    recipe = small_recipe(n_restarts=1, hidden=(20, 20))
     found = fit(problem, "bernoulli", recipe, seed=0)
     sizes = [block.size for block in found.posterior.architecture.blocks]
     assert found.n_initial.sum() > sum(sizes)

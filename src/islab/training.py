@@ -133,12 +133,14 @@ class Stage:
 class Trained:
     """The end of a stage.
 
+    ``objective`` is what the stage maximised: the ELBO with its weight of the divergence.
     ``n_initial`` are the weights of each block before anything was dropped.
     """
 
     posterior: Posterior
     prior: Prior
     elbo: float
+    objective: float
     history: History
     n_initial: NDArray[np.intp]
     interrupted: bool = False
@@ -238,11 +240,12 @@ def train(
         progress.take(good[1])
         _set_prior(engine, stage, progress.prior)
     nll = engine.expected_nll(ELBO_PASSES, seed)
-    elbo = -(nll + engine.kl() + _dropped_kl(engine, progress))
+    kl = engine.kl() + _dropped_kl(engine, progress)
     return Trained(
         posterior=engine.posterior(),
         prior=progress.prior,
-        elbo=elbo,
+        elbo=-(nll + kl),
+        objective=-(nll + stage.kl_weight * kl),
         history=progress.history,
         n_initial=progress.n_initial,
         interrupted=interrupted,
