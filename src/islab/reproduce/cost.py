@@ -142,7 +142,7 @@ def _flow_parameters(model: Any, method: str) -> int:
     if posterior.multipliers is None:
         return 0
     net = posterior.architecture
-    sizes = [net.n_inputs(layer) for layer in range(net.n_layers)]
+    sizes = [net.n_inputs(layer) for layer, width in enumerate(net.widths) if width]
     groups = [FlowGroup((0,), size, "iaf", N_TRANSFORMS, FLOW_WIDTH) for size in sizes]
     return int(sum(group.free().sum() for group in groups))
 
