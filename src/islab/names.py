@@ -28,3 +28,8 @@ def shortened(name: str, length: int) -> str:
         return name
     tail = (length - 1) // 3
     return name[: length - 1 - tail].rstrip() + "…" + name[-tail:].lstrip()
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things whose plural has an s: 1 row, 2 rows."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -10,6 +10,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from islab.names import counted
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -110,7 +112,7 @@ def _chosen_rows(path: str, rows: list[int]) -> pd.DataFrame:
     if wrong:
         raise ValueError(
             f"Got --row {wrong[0]}, expected a number from 0 to {n_rows - 1}: {path!r} has "
-            f"{n_rows} rows"
+            f"{counted(n_rows, 'row')}"
         )
     return pd.concat([part for part in parts if len(part)]).loc[rows]
 

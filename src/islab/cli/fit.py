@@ -13,6 +13,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from islab.names import counted
+
 if TYPE_CHECKING:
     pass
 
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps({**facts, "model": args.output, "summary": model.summary().to_dict()}))
     else:
         print(model.summary())
-        print(f"\n{len(X)} rows, {seconds:.1f} s, saved to {args.output}")
+        print(f"\n{counted(len(X), 'row')}, {seconds:.1f} s, saved to {args.output}")
 
 
 def make_estimator(task: str, args: argparse.Namespace) -> Any:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from islab.names import counted
+
 EXAMPLES = """\
 examples:
   islab report model.islab test.csv --target diagnosis -o report.html
@@ -41,4 +43,4 @@ def run(args: argparse.Namespace) -> None:
     if args.target is not None:
         table, y = known_targets(table, args.target, args.data)
     model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)
-    print(f"report of {len(table)} rows written to {args.output}", file=sys.stderr)
+    print(f"report of {counted(len(table), 'row')} written to {args.output}", file=sys.stderr)

@@ -23,6 +23,7 @@ from islab.explain.choices import (
 )
 from islab.explain.pieces import linear_pieces
 from islab.explain.summary import Summary, summarise
+from islab.names import counted
 from islab.optional import needed
 from islab.sparse import SparseNetwork, Units
 
@@ -250,7 +251,7 @@ class LocalExplanation:
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "local approximation"
         return (
-            f"LocalExplanation({len(self.x)} rows, {len(self.used)} used covariates, "
+            f"LocalExplanation({counted(len(self.x), 'row')}, {len(self.used)} used covariates, "
             f"{len(self.outputs)} outputs, {len(self.draws_link)} draws, {kind})"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from islab.names import counted
 from islab.records import Record
 from islab.reproduce.names import METHODS, RECIPES
 from islab.reproduce.paper import Published
@@ -29,7 +30,8 @@ def text_table(dataset: str, records: list[Record]) -> str:
     blocks = []
     for (method, recipe), runs in _in_order(grouped(records)):
         seconds = median(run["seconds"] for run in runs)
-        title = f"{dataset}, {method}, {recipe} recipe: {len(runs)} seeds, {seconds:.1f} s each"
+        effort = f"{counted(len(runs), 'seed')}, {seconds:.1f} s each"
+        title = f"{dataset}, {method}, {recipe} recipe: {effort}"
         lines = [title, f"  {'':<24}{'ours':<24}{'paper':<24}"]
         for metrics in tables_of(dataset).values():
             for metric in metrics:
@@ -74,7 +76,7 @@ def _effort(groups: Groups) -> str:
     for (method, recipe), runs in _in_order(groups):
         seconds = median(run["seconds"] for run in runs)
         epochs = f", {runs[0]['epochs']} epochs" if "epochs" in runs[0] else ""
-        parts.append(f"{method}, {recipe}: {len(runs)} seeds, {seconds:.1f} s{epochs}")
+        parts.append(f"{method}, {recipe}: {counted(len(runs), 'seed')}, {seconds:.1f} s{epochs}")
     machine = next(iter(groups.values()))[0]["machine"] if groups else {}
     where = f" on one core of {machine['cores']} ({machine['cpu']})" if machine else ""
     return f"Seeds, and processor time of one fit{where}: " + "; ".join(parts) + "."
