@@ -124,11 +124,6 @@ def test_psi_never_exceeds_its_bound():
     assert updated(rule).psi.max() == 0.2
 
 
-def test_the_inclusion_probability_has_a_lower_bound():
-    rule = EmpiricalBayes(psi_shape=(1.0, 1e9), smallest_psi=0.3)
-    np.testing.assert_array_equal(updated(rule).psi, 0.3)
-
-
 def test_updating_keeps_bias_scale_and_slab():
     prior = Prior(np.ones(3), np.full(3, 0.1), bias_tau=7.0, df=4.0)
     after = updated(EmpiricalBayes(), prior=prior)

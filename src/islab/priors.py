@@ -63,8 +63,8 @@ class EmpiricalBayes:
         Share of the stage after which each is learned; 1 or more leaves it fixed.
     psi_shape : (a, b)
         Beta prior on the inclusion probability; a larger b gives sparser networks.
-    smallest_psi, largest_psi : float
-        Bounds on the inclusion probability.
+    largest_psi : float
+        Upper bound on the inclusion probability.
     pooled : bool
         One prior for all blocks instead of one each.
     """
@@ -72,7 +72,6 @@ class EmpiricalBayes:
     tau_from: float = 0.05
     psi_from: float = 0.30
     psi_shape: tuple[float, float] = (1.0, 10.0)
-    smallest_psi: float = 1e-6
     largest_psi: float = 0.5
     pooled: bool = False
 
@@ -104,7 +103,7 @@ class EmpiricalBayes:
             tau = np.sqrt((2 + energy) / (2 + included))
         if progress >= self.psi_from:
             a, b = self.psi_shape
-            psi = np.clip((a + included) / (a + b + counts), self.smallest_psi, self.largest_psi)
+            psi = np.clip((a + included) / (a + b + counts), 1e-6, self.largest_psi)
         return replace(prior, tau=tau, psi=psi)
 
     def _sum(self, values: Float, architecture: Architecture) -> NDArray[np.float64]:

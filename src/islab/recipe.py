@@ -101,14 +101,12 @@ def default_recipe(
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read. It moves the
-        prior on the inclusion probabilities and, below 0.5, how small they may become and the
-        weight of the divergence.
+        prior on the inclusion probabilities and, below 0.5, the weight of the divergence.
     """
     level = DEFAULT_SPARSITY if sparsity == "auto" else float(sparsity)
     if not 0 <= level <= 1:
         raise ValueError(f"Got sparsity={sparsity!r}, expected 'auto' or a number from 0 to 1.")
-    smallest = max(EmpiricalBayes.smallest_psi, 0.5 - level)
-    learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level), smallest_psi=smallest)
+    learn_priors = EmpiricalBayes(psi_shape=(1.0, 100.0**level))
     kl_weight = min(1.0, 0.75 + level / 2)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
     step = min(1.0, np.sqrt(FEW_COVARIATES / n_covariates))
