@@ -21,7 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from islab import ISLaBClassifier
 from islab.datasets import load_wbc
 from islab.engines import EngineChoice, Problem
-from islab.recipe import fit, paper_recipe
+from islab.fitting import fit
+from islab.recipe import paper_recipe
 from plain import PlainLayer
 from steps import RESULTS, SIZES, plain_runner
 

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from islab.engines import EngineChoice, Problem
-from islab.recipe import fit, paper_recipe
+from islab.fitting import fit
+from islab.recipe import paper_recipe
 from islab.shrink import Shrink
 from plain import PlainLayer
 from steps import RESULTS, SIZES, plain_runner

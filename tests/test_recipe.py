@@ -8,9 +8,10 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from islab.engines import EngineChoice, Problem
+from islab.fitting import fit, fixed_structure
 from islab.posterior import Initial
 from islab.priors import Prior
-from islab.recipe import default_recipe, fit, fixed_structure, paper_recipe
+from islab.recipe import default_recipe, paper_recipe
 from islab.schedules import Schedule
 from islab.training import Stage, train
 

@@ -12,7 +12,7 @@ from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.settings import engine_choice, make_recipe
 from islab.estimators.unused import learnable, over_all_covariates
-from islab.recipe import fit as fit_recipe
+from islab.fitting import fit as fit_recipe
 
 
 class ISLaBEstimator(NetworkEstimator):

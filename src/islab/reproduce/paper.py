@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -44,8 +44,11 @@ class Published:
 @cache
 def published() -> tuple[Published, ...]:
     """All entries, table after table."""
-    text = files("islab.reproduce").joinpath("paper.csv").read_text(encoding="utf-8")
-    return tuple(_entry(row) for row in csv.DictReader(text.splitlines()))
+    text = files("islab.reproduce").joinpath("paper.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    return tuple(
+        _entry(dict(zip(tables["columns"], row, strict=True))) for row in tables["entries"]
+    )
 
 
 def _entry(row: dict[str, str]) -> Published:
