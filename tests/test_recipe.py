@@ -363,3 +363,19 @@ def test_many_covariates_are_learned_in_smaller_steps():
     assert many.linear.rate < 0.03
     assert many.network.rate < 0.015
     assert many.linear.lambda_rate == few.linear.lambda_rate
+
+
+def test_a_joining_flow_does_not_spoil_what_was_found():
+    problem, _, _ = split(simulated("nonlinear", 0.0, 12_000), 10_000)
+    still = replace(small_recipe().flow, n_steps=1, rate=0.0, lambda_rate=0.0, empirical_bayes=None)
+    recipe = small_recipe(n_restarts=1, hidden=(20, 20), flow=still)
+    found = fit(problem, "bernoulli", recipe, seed=0)
+    options = {"flow_width": 8}
+    loss = [
+        found.elbo - fit(problem, "bernoulli", recipe, seed=0, engine=engine).elbo
+        for engine in (
+            EngineChoice(posterior="flow", options=options),
+            EngineChoice(posterior="flow", options={**options, "z_spread": 0.03}),
+        )
+    ]
+    assert loss[0] < 0.03 * abs(found.elbo) < loss[1]

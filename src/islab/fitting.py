@@ -28,6 +28,9 @@ from islab.progress import ProgressBar
 from islab.recipe import Recipe
 from islab.training import Stage, Trained, train
 
+# Multipliers of a flow that joins a found network: wider ones would first spoil it.
+JOINING_SPREAD = 0.001
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -187,7 +190,9 @@ class _Session:
     def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.flow is not None
         start = best.posterior.copy()
-        return self._train(
+        engine = replace(self.engine, options={"z_spread": JOINING_SPREAD, **self.engine.options})
+        session = replace(self, engine=engine)
+        return session._train(
             start, self.recipe.flow, seed, report, "flow", best.prior, best.n_initial
         )
 

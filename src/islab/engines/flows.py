@@ -132,20 +132,21 @@ class FlowGroup:
         return np.concatenate(parts)
 
     def initial(self, rng: np.random.Generator, spread: float) -> NDArray[np.float64]:
-        """Parameters of a flow near ``z = 1`` where r equals q: transforms almost do nothing."""
+        """Parameters of a flow near ``z = 1`` where r equals q: the transforms do nothing yet.
+
+        Their last layers are zero, and so is what the weights say about ``z`` in r. Anything
+        else, however small, would be large beside a small spread.
+        """
         n_layers, v = len(self.layers), self.n_inputs
         gaussian = [np.ones(n_layers * v), np.full(n_layers * v, 2 * np.log(spread))]
-        parts = [
-            *gaussian,
-            *gaussian,
-            *(SMALL * rng.standard_normal(n_layers * v) for _ in range(3)),
-        ]
+        c, b1, b2 = SMALL * rng.standard_normal(n_layers * v), *np.zeros((2, n_layers * v))
+        parts = [*gaussian, *gaussian, c, b1, b2]
         for transform in (*self.transforms, *self.transforms):
             for place, mask in enumerate(transform.masks):
-                scale = SMALL if place == 2 else 1.0
-                shape = (n_layers, *mask.shape)
-                drawn = rng.standard_normal(shape) * mask / np.sqrt(len(mask))
-                parts += [scale * drawn.ravel(), np.zeros(n_layers * mask.shape[1])]
+                drawn = rng.standard_normal((n_layers, *mask.shape)) * mask / np.sqrt(len(mask))
+                last = place == len(transform.masks) - 1
+                parts += [0.0 * drawn.ravel() if last else drawn.ravel()]
+                parts += [np.zeros(n_layers * mask.shape[1])]
         return np.concatenate(parts)
 
     @cached_property
