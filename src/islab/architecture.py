@@ -164,6 +164,20 @@ class Architecture:
         return np.concatenate([part.view(numbers) for part in parts if part], axis=1)
 
     @cached_property
+    def ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Source and target of each weight; sources count the covariates, then the units."""
+        sources = np.empty(self.n_weights, dtype=np.intp)
+        targets = np.empty(self.n_weights, dtype=np.intp)
+        units = np.arange(self.n_units)
+        for block in self.blocks:
+            senders = np.arange(self.n_covariates)
+            if block.source == "hidden":
+                senders = self.n_covariates + units[self.units[block.layer - 1]]
+            block.view(sources)[...] = senders
+            block.view(targets)[...] = units[self.units[block.layer]][:, None]
+        return sources, targets
+
+    @cached_property
     def input_index(self) -> NDArray[np.intp]:
         """For each weight the number of its input, inputs counted layer after layer.
 

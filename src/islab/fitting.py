@@ -25,6 +25,7 @@ from islab.paths import active_weights
 from islab.posterior import Initial, Posterior
 from islab.priors import Prior
 from islab.progress import ProgressBar
+from islab.pruning import Prune, removals
 from islab.recipe import Recipe
 from islab.training import Stage, Trained, train
 
@@ -40,7 +41,8 @@ class Fit:
     ----------
     posterior : Posterior
         The winner.
-    elbo : float
+    nll, elbo, objective : float
+        See :class:`~islab.training.Trained`.
     prior : Prior
         The winner's prior at the end.
     history : History
@@ -54,7 +56,9 @@ class Fit:
     """
 
     posterior: Posterior
+    nll: float
     elbo: float
+    objective: float
     prior: Prior
     history: History
     n_initial: NDArray[np.intp]
@@ -69,7 +73,9 @@ class Fit:
         return replace(
             self,
             posterior=later.posterior.copy(n_weights_initial=n_weights),
+            nll=later.nll,
             elbo=later.elbo,
+            objective=later.objective,
             prior=later.prior,
             history=self.history.followed_by(later.history),
             interrupted=later.interrupted,
@@ -120,6 +126,8 @@ def fit(
         if linear is not None:
             candidates["linear"] = linear
         best = _choose(candidates, session.n_weights)
+        if recipe.prune and not best.interrupted:
+            best = session.prune(best, recipe.prune, seeds[-1])
         if recipe.refine and not best.interrupted:
             best = best.continued(session.refine(best, seeds[-1], bar.report))
         if session.flow_joins and not best.interrupted:
@@ -172,6 +180,44 @@ class _Session:
         if linear is not None:
             prior = _continue_from(linear, start, prior)
         return self._train(start, stage, seed, report, f"network-{number}", prior)
+
+    def prune(self, best: Fit, how: Prune, seed: int) -> Fit:
+        """The winner without the weights it can do without."""
+        if not how.linear and not any(best.posterior.architecture.hidden):
+            return best
+        session = replace(self._independent() if self.flow_joins else self, folder=None)
+        weight, failures = how.stage.kl_weight, 0
+        while failures < how.patience:
+            sets = removals(
+                best.posterior, best.prior, self.problem, kl_weight=weight, skip=failures
+            )
+            if not sets:
+                break
+            smaller = session._smaller(best, how, sets, seed)
+            if smaller is None:
+                failures += 1
+            elif smaller.interrupted:
+                _warn_of_interruption()
+                return replace(best, interrupted=True)
+            else:
+                best, failures = best.continued(smaller), 0
+        return best
+
+    def _smaller(
+        self, best: Fit, how: Prune, sets: list[NDArray[np.intp]], seed: int
+    ) -> Trained | None:
+        """Training without all these weights, or half of the sets and so on, if it is better."""
+        size = len(sets)
+        while size:
+            start = best.posterior.copy()
+            start.lam[np.concatenate(sets[:size])] = -LARGEST_LAMBDA
+            trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
+            n_fewer = _n_used(best.posterior) - _n_used(trial.posterior)
+            fits = trial.nll <= best.nll + how.tolerance * n_fewer
+            if trial.interrupted or (fits and trial.objective > best.objective):
+                return trial
+            size //= 2
+        return None
 
     def refine(self, best: Fit, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.refine is not None
@@ -284,7 +330,9 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         _warn_of_interruption()
     return Fit(
         posterior=winner.posterior.copy(n_weights_initial=n_weights),
+        nll=winner.nll,
         elbo=winner.elbo,
+        objective=winner.objective,
         prior=winner.prior,
         history=winner.history,
         n_initial=winner.n_initial,
@@ -297,6 +345,10 @@ def _warn_of_interruption() -> None:
     warnings.warn(
         "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=4
     )
+
+
+def _n_used(posterior: Posterior) -> int:
+    return int(active_weights(posterior.architecture, np.asarray(posterior.alpha > 0.5)).sum())
 
 
 def _uses_hidden(posterior: Posterior) -> bool:

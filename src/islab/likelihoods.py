@@ -66,6 +66,16 @@ class Likelihood:
         """Variance of y given the predictor."""
         raise NotImplementedError
 
+    def hessian_roots(self, eta: Float, noise: Float) -> Float:
+        """Columns whose outer products sum to each row's Hessian of :meth:`nll` by ``eta``.
+
+        Returns
+        -------
+        (columns, rows, outputs)
+        """
+        scale = np.sqrt(self.variance(eta, noise)) / noise
+        return np.eye(eta.shape[1])[:, None] * scale
+
     def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
         """One target for each predictor."""
         raise NotImplementedError
@@ -143,6 +153,11 @@ class Categorical(Likelihood):
     def variance(self, eta: Array, noise: Array) -> Array:
         probability = self.mean(eta)
         return probability * (1 - probability)
+
+    def hessian_roots(self, eta: Float, noise: Float) -> Float:
+        p = self.mean(eta)
+        diagonal = np.eye(eta.shape[1])[:, None] * np.sqrt(p)
+        return diagonal - np.sqrt(p.T)[:, :, None] * p
 
     def initial_bias(self, y: Float) -> Float:
         log_share = np.log((y.sum(axis=0) + 0.5) / (len(y) + 0.5 * y.shape[1]))

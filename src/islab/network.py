@@ -91,3 +91,22 @@ def slopes(
             slope = activation_slope(architecture.activation, below)
             flow = (flow @ block.view(weights)[..., None, :, :]) * slope[..., None, :]
     return z[..., outputs], gradient
+
+
+def unit_flows(architecture: Architecture, weights: Float, z: Float, flow: Float) -> Float:
+    """Derivatives by every unit's sum, (columns, rows, units), from those by the predictor.
+
+    Parameters
+    ----------
+    weights : (weights,)
+    z : (rows, units)
+        What the units sum up, see :func:`preactivations`.
+    flow : (columns, rows, outputs)
+    """
+    flows = np.empty((*flow.shape[:-1], architecture.n_units))
+    flows[..., architecture.units[-1]] = flow
+    for layer in reversed(range(1, architecture.n_layers)):
+        wires, below = architecture.hidden_block(layer).view(weights), architecture.units[layer - 1]
+        slope = activation_slope(architecture.activation, z[:, below])
+        flows[..., below] = flows[..., architecture.units[layer]] @ wires * slope
+    return flows

@@ -8,6 +8,7 @@ import numpy as np
 
 from islab.posterior import Initial
 from islab.priors import EmpiricalBayes
+from islab.pruning import Prune
 from islab.schedules import Schedule
 from islab.shrink import Shrink
 from islab.training import Stage
@@ -37,6 +38,8 @@ class Recipe:
         Where the linear model starts.
     n_restarts : int
         Networks to train; the one with the highest ELBO wins.
+    prune : Prune, optional
+        Tries the winner with fewer weights.
     refine : Stage, optional
         Trains the used weights of the winner once more, with the structure fixed.
     flow : Stage, optional
@@ -50,6 +53,7 @@ class Recipe:
     linear: Stage | None = None
     linear_initial: Initial = field(default_factory=Initial)
     n_restarts: int = 1
+    prune: Prune | None = None
     refine: Stage | None = None
     flow: Stage | None = None
     activation: str = "leaky_relu"
@@ -84,7 +88,8 @@ def default_recipe(
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read. It moves the
-        prior on the inclusion probabilities and, below 0.5, the weight of the divergence.
+        prior on the inclusion probabilities, the weight of the divergence (below 0.5) and what
+        fit a weight less may cost (above 0.5); beyond the default linear models are pruned too.
     """
     level = DEFAULT_SPARSITY if sparsity == "auto" else float(sparsity)
     if not 0 <= level <= 1:
@@ -115,9 +120,14 @@ def default_recipe(
         empirical_bayes=replace(learn_priors, tau_from=0.0, psi_from=0.0),
         shrink=Shrink(start=0.0),
     )
+    prune = None
+    if level > 0.5:
+        trial = replace(flow, n_steps=round(600 * effort), rate=0.02 * step, lambda_rate=0.02)
+        tolerance = 8 * (level - 0.5)
+        prune = Prune(trial, tolerance=tolerance, linear=level > DEFAULT_SPARSITY)
     start = Initial(covariate_inclusion=(2.0, 2.0), means="he", output_scale=(0.1, 0.3))
     if not hidden:
-        return Recipe(hidden=(), network=linear, initial=start, flow=flow)
+        return Recipe(hidden=(), network=linear, initial=start, prune=prune, flow=flow)
     return Recipe(
         hidden=hidden,
         network=Stage(
@@ -133,6 +143,7 @@ def default_recipe(
         linear=linear,
         linear_initial=start,
         n_restarts=3,
+        prune=prune,
         flow=flow,
     )
 

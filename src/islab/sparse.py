@@ -231,16 +231,9 @@ class SparseNetwork:
         The target is a unit of the compact network; the source is one too, or, for a
         covariate weight, a column of the data.
         """
-        sources = np.empty(self.architecture.n_weights, dtype=np.intp)
-        targets = np.empty(self.architecture.n_weights, dtype=np.intp)
-        for block in self.architecture.blocks:
-            units = np.arange(self.architecture.n_units)
-            from_ = self.covariates
-            if block.source == "hidden":
-                from_ = units[self.architecture.units[block.layer - 1]]
-            block.view(sources)[...] = from_
-            block.view(targets)[...] = units[self.architecture.units[block.layer]][:, None]
-        return sources[self.edges], targets[self.edges]
+        sources, targets = self.architecture.ends
+        numbers = np.concatenate([self.covariates, np.arange(self.architecture.n_units)])
+        return numbers[sources[self.edges]], targets[self.edges]
 
     def edges_of_output(self, output: int) -> NDArray[np.bool_]:
         """Which used weights lie on an active path to one output."""

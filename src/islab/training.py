@@ -133,12 +133,14 @@ class Stage:
 class Trained:
     """The end of a stage.
 
-    ``objective`` is what the stage maximised: the ELBO with its weight of the divergence.
+    ``nll`` is expected under the posterior, ``elbo`` takes the divergence off as well, and
+    ``objective`` is what the stage maximised: the same with its weight of the divergence.
     ``n_initial`` are the weights of each block before anything was dropped.
     """
 
     posterior: Posterior
     prior: Prior
+    nll: float
     elbo: float
     objective: float
     history: History
@@ -244,6 +246,7 @@ def train(
     return Trained(
         posterior=engine.posterior(),
         prior=progress.prior,
+        nll=nll,
         elbo=-(nll + kl),
         objective=-(nll + stage.kl_weight * kl),
         history=progress.history,

@@ -14,7 +14,7 @@ from islab.architecture import Architecture
 from islab.baselines.descent import LEAST_NOISE, row_weights
 from islab.engines.base import Problem
 from islab.likelihoods import Likelihood
-from islab.network import activate, activation_slope, forward, preactivations
+from islab.network import activate, forward, preactivations, unit_flows
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
@@ -23,21 +23,6 @@ Mask = NDArray[np.bool_]
 # otherwise leave it without any prior, and its draws without bounds.
 LEAST_PRECISION, LARGEST_PRECISION = 1.0, 1e6
 ROWS_AT_ONCE = 1_000
-
-
-def hessian_roots(likelihood: Likelihood, eta: Float, noise: Float) -> Float:
-    """Columns whose outer products sum to each row's Hessian of the NLL by ``eta``.
-
-    Returns
-    -------
-    (columns, rows, outputs)
-    """
-    if likelihood.name == "categorical":
-        p = likelihood.mean(eta)
-        diagonal = np.eye(eta.shape[1])[:, None] * np.sqrt(p)
-        return diagonal - np.sqrt(p.T)[:, :, None] * p
-    scale = np.sqrt(likelihood.variance(eta, noise)) / noise
-    return np.eye(eta.shape[1])[:, None] * scale
 
 
 def ggn_diagonal(net: Architecture, theta: Float, x: Float, roots: Float) -> Float:
@@ -63,17 +48,12 @@ def ggn_diagonal(net: Architecture, theta: Float, x: Float, roots: Float) -> Flo
     z = preactivations(net, weights, theta[net.n_weights :], x)
     found = np.zeros((len(roots), len(theta)))
     by_weight, by_bias = np.split(found, [net.n_weights], axis=1)
-    flow = roots
-    for layer in reversed(range(net.n_layers)):
-        units = net.units[layer]
-        squared = np.swapaxes(flow**2, 1, 2)  # (columns, units, rows)
-        by_bias[:, units] = squared.sum(axis=2)
-        if net.input_skip or layer == 0:
-            net.covariate_matrix(by_weight)[:, units] = squared @ x**2
-        if layer:
-            block, below = net.hidden_block(layer), z[:, net.units[layer - 1]]
-            block.view(by_weight)[...] = squared @ activate(net.activation, below) ** 2
-            flow = (flow @ block.view(weights)) * activation_slope(net.activation, below)
+    squared = np.swapaxes(unit_flows(net, weights, z, roots) ** 2, 1, 2)  # (columns, units, rows)
+    by_bias[...] = squared.sum(axis=2)
+    net.covariate_matrix(by_weight)[...] = squared[:, : net.n_covariate_rows] @ x**2
+    for layer in range(1, net.n_layers):
+        sent = activate(net.activation, z[:, net.units[layer - 1]])
+        net.hidden_block(layer).view(by_weight)[...] = squared[:, net.units[layer]] @ sent**2
     return found
 
 
@@ -165,7 +145,7 @@ def approximate(
         x, y = problem.x[part], problem.y[part]
         weight = row_weights(problem)[part]
         eta = forward(net, weights, biases, x)
-        roots = hessian_roots(likelihood, eta, noise) * np.sqrt(weight)[:, None]
+        roots = likelihood.hessian_roots(eta, noise) * np.sqrt(weight)[:, None]
         nll += float(weight @ likelihood.nll(y, eta, noise))
         error += weight @ (y - eta) ** 2
         curvature = curvature + ggn_diagonal(net, theta, x, roots)
