@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
-import islab.pruning as pruning
+from islab import fitting, pruning
 from islab.architecture import Architecture
 from islab.engines import EngineChoice, Problem
 from islab.fitting import fit
@@ -145,10 +145,10 @@ def test_nothing_is_proposed_where_the_curvature_is_too_much_work(monkeypatch):
 # -- whole fits ----------------------------------------------------------------------------
 
 
-def wavy(n_rows=600, seed=0):
+def bent(n_rows=800, seed=0):
     rng = np.random.default_rng(seed)
-    x = rng.uniform(-2, 2, (n_rows, 4))
-    y = np.sin(2 * x[:, 0]) + 0.5 * np.abs(x[:, 1]) + 0.1 * rng.standard_normal(n_rows)
+    x = rng.standard_normal((n_rows, 1)) + 0.6 * rng.standard_normal((n_rows, 6))
+    y = np.abs(x.mean(axis=1)) + 0.3 * x[:, 0] + 0.2 * rng.standard_normal(n_rows)
     return Problem(x, ((y - y.mean()) / y.std())[:, None])
 
 
@@ -164,15 +164,19 @@ def n_used(found):
 
 
 def test_pruning_raises_the_bound_with_fewer_weights_and_hardly_a_worse_fit():
-    problem, recipe = wavy(), short(600)
-    whole = fit(problem, "gaussian", replace(recipe, prune=None), seed=2)
-    small = fit(problem, "gaussian", recipe, seed=2)
-    fewer = n_used(whole) - n_used(small)
-    assert fewer > 0
-    assert small.objective > whole.objective
-    assert small.nll <= whole.nll + fewer * recipe.prune.tolerance
-    assert small.posterior.n_weights_initial == whole.posterior.n_weights_initial
-    assert (np.diff(small.history.column("step")) > 0).all()
+    problem, recipe, total = bent(), short(800), 0
+    for seed in range(5):
+        whole = fit(problem, "gaussian", replace(recipe, prune=None), seed=seed)
+        small = fit(problem, "gaussian", recipe, seed=seed)
+        fewer = n_used(whole) - n_used(small)
+        if fewer:
+            assert small.objective > whole.objective
+        assert fewer >= 0
+        assert small.nll <= whole.nll + fewer * recipe.prune.tolerance
+        assert small.posterior.n_weights_initial == whole.posterior.n_weights_initial
+        assert (np.diff(small.history.column("step")) > 0).all()
+        total += fewer
+    assert total > 0
 
 
 def correlated(n_rows=300, seed=0):
@@ -197,8 +201,9 @@ def test_linear_models_are_pruned_beyond_the_default_only():
 
 
 def test_a_trial_that_is_interrupted_leaves_the_network_as_it_was(monkeypatch):
-    problem, recipe = wavy(), short(600)
+    problem, recipe = bent(), short(800)
     whole = fit(problem, "gaussian", replace(recipe, prune=None), seed=2)
+    monkeypatch.setattr(fitting, "removals", lambda posterior, *_, **__: [used_weights(posterior)])
     create, count = EngineChoice.create, iter(range(100))
 
     def create_and_stop(self, start, problem, stage, seed):
