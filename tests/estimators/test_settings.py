@@ -1,4 +1,6 @@
 import math
+from itertools import product
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -40,18 +42,21 @@ def test_epochs_are_passes_over_the_data():
 
 def test_other_stages_keep_their_share_of_steps_and_their_ratio_of_rates():
     default, changed = recipe_of(), recipe_of(max_epochs=100, learning_rate_init=0.01)
-    for attribute in ("n_steps", "rate", "lambda_rate"):
-        before = getattr(default.linear, attribute) / getattr(default.network, attribute)
-        after = getattr(changed.linear, attribute) / getattr(changed.network, attribute)
-        assert after == pytest.approx(before, rel=0.01)
+    for stage, attribute in product(
+        ("linear", "prune.stage", "flow"), ("n_steps", "rate", "lambda_rate")
+    ):
+        own, network = attrgetter(f"{stage}.{attribute}"), attrgetter(f"network.{attribute}")
+        before, after = (own(recipe) / network(recipe) for recipe in (default, changed))
+        assert after == pytest.approx(before, rel=0.02)
     assert changed.network.rate == pytest.approx(0.01)
 
 
 def test_a_given_prior_is_not_learned():
-    stage = recipe_of(prior_inclusion=0.03, prior_scale=2.0).network
-    assert (stage.psi, stage.tau) == (0.03, 2.0)
-    assert stage.empirical_bayes.psi_from > 1
-    assert stage.empirical_bayes.tau_from > 1
+    recipe = recipe_of(prior_inclusion=0.03, prior_scale=2.0)
+    assert (recipe.network.psi, recipe.network.tau) == (0.03, 2.0)
+    for stage in (recipe.linear, recipe.network, recipe.prune.stage, recipe.flow):
+        assert stage.empirical_bayes.psi_from > 1
+        assert stage.empirical_bayes.tau_from > 1
 
 
 def test_the_start_of_inclusion_can_be_named():

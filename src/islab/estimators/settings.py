@@ -50,6 +50,9 @@ def make_recipe(
         for name in ("linear", "network", "refine", "flow")
         if (stage := getattr(recipe, name)) is not None
     }
+    if recipe.prune is not None:
+        stage = _stage(recipe.prune.stage, recipe.network, params, n_rows)
+        stages["prune"] = replace(recipe.prune, stage=stage)
     return replace(
         recipe,
         input_skip=params["input_skip"],
