@@ -31,7 +31,7 @@ Index = NDArray[np.intp]
 # share of the diagonal on top they may move by a few standard deviations only.
 DAMPING = 0.03
 ROWS_AT_ONCE = 2_000
-MOST_WORK = 2e10
+MOST_WORK = 5e9
 
 
 @dataclass(frozen=True)
