@@ -106,15 +106,15 @@ def fitted(
 
 
 def saved(axes: Any, path: Path) -> str:
-    """Writes the figure of these axes to a file; the path, to print."""
+    """Writes the figure of these axes to a file; the path, to print.
+
+    The same model gives the same file.
+    """
     from islab.plots.style import pyplot
 
     figure = np.atleast_1d(np.asarray(axes, dtype=object)).flat[0].figure
-    figure.savefig(path, bbox_inches="tight", dpi=110, metadata=_no_date(path))
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    with pyplot().rc_context({"svg.hashsalt": "islab"}):
+        figure.savefig(path, bbox_inches="tight", dpi=110, metadata=metadata)
     pyplot().close(figure)
     return str(path)
-
-
-def _no_date(path: Path) -> dict[str, None]:
-    """The same model gives the same file."""
-    return {"Date": None} if path.suffix == ".svg" else {}
