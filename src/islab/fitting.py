@@ -182,18 +182,24 @@ class _Session:
         return self._train(start, stage, seed, report, f"network-{number}", prior)
 
     def prune(self, best: Fit, how: Prune, seed: int) -> Fit:
-        """The winner without the weights it can do without."""
+        """The winner without the weights it can do without.
+
+        All that promise a gain leave at once; if that is too much, half of them, and so on.
+        """
         if not how.linear and not any(best.posterior.architecture.hidden):
             return best
         session = replace(self._independent() if self.flow_joins else self, folder=None)
-        weight, failures = how.stage.kl_weight, 0
-        while failures < how.patience:
+        weight, failures, n_trials = how.stage.kl_weight, 0, 0
+        while failures < how.patience and n_trials < how.n_trials:
             sets = removals(
                 best.posterior, best.prior, self.problem, kl_weight=weight, skip=failures
             )
             if not sets:
                 break
-            smaller = session._smaller(best, how, sets, seed)
+            smaller, size = None, len(sets)
+            while smaller is None and size and n_trials < how.n_trials:
+                smaller = session._without(np.concatenate(sets[:size]), best, how, seed)
+                size, n_trials = size // 2, n_trials + 1
             if smaller is None:
                 failures += 1
             elif smaller.interrupted:
@@ -203,21 +209,17 @@ class _Session:
                 best, failures = best.continued(smaller), 0
         return best
 
-    def _smaller(
-        self, best: Fit, how: Prune, sets: list[NDArray[np.intp]], seed: int
+    def _without(
+        self, weights: NDArray[np.intp], best: Fit, how: Prune, seed: int
     ) -> Trained | None:
-        """Training without all these weights, or half of the sets and so on, if it is better."""
-        size = len(sets)
-        while size:
-            start = best.posterior.copy()
-            start.lam[np.concatenate(sets[:size])] = -LARGEST_LAMBDA
-            trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
-            n_fewer = _n_used(best.posterior) - _n_used(trial.posterior)
-            fits = trial.nll <= best.nll + how.tolerance * n_fewer
-            if trial.interrupted or (fits and trial.objective > best.objective):
-                return trial
-            size //= 2
-        return None
+        """Training without these weights, or None if that is no better."""
+        start = best.posterior.copy()
+        start.lam[weights] = -LARGEST_LAMBDA
+        trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
+        n_fewer = _n_used(best.posterior) - _n_used(trial.posterior)
+        fits = trial.nll <= best.nll + how.tolerance * n_fewer
+        better = fits and trial.objective > best.objective
+        return trial if better or trial.interrupted else None
 
     def refine(self, best: Fit, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.refine is not None

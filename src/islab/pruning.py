@@ -46,7 +46,9 @@ class Prune:
         Nats of expected log likelihood that each weight left out may cost. The objective must
         rise in any case.
     patience : int
-        Trials of different weights in vain before the end.
+        Proposals in vain before the end.
+    n_trials : int
+        Networks to train at most.
     linear : bool
         Whether linear models are pruned too. Their weights do not stand in for hidden units
         and for one another as those of a network, and predictions suffer more.
@@ -55,6 +57,7 @@ class Prune:
     stage: Stage
     tolerance: float = 2.0
     patience: int = 3
+    n_trials: int = 12
     linear: bool = False
 
 
