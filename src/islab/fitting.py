@@ -21,7 +21,6 @@ from islab.engines import EngineChoice, Problem
 from islab.engines.base import LARGEST_LAMBDA
 from islab.history import History
 from islab.likelihoods import get_likelihood
-from islab.paths import active_weights
 from islab.posterior import Initial, Posterior
 from islab.priors import Prior
 from islab.progress import ProgressBar
@@ -153,7 +152,7 @@ class _Session:
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
     ) -> list[Trained]:
-        session = self._independent() if self.flow_joins else self
+        session = self._before_flow
         style = session.engine.resolve().parallel
         shared = n_jobs in (None, 1) or style == "threads"
         report = bar.report if shared else None
@@ -188,7 +187,7 @@ class _Session:
         """
         if not how.linear and not any(best.posterior.architecture.hidden):
             return best
-        session = replace(self._independent() if self.flow_joins else self, folder=None)
+        session = replace(self._before_flow, folder=None)
         weight, failures, n_trials = how.stage.kl_weight, 0, 0
         while failures < how.patience and n_trials < how.n_trials:
             sets = removals(
@@ -216,7 +215,7 @@ class _Session:
         start = best.posterior.copy()
         start.lam[weights] = -LARGEST_LAMBDA
         trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
-        n_fewer = _n_used(best.posterior) - _n_used(trial.posterior)
+        n_fewer = best.posterior.used_weights().sum() - trial.posterior.used_weights().sum()
         fits = trial.nll <= best.nll + how.tolerance * n_fewer
         better = fits and trial.objective > best.objective
         return trial if better or trial.interrupted else None
@@ -227,13 +226,18 @@ class _Session:
             self.recipe.refine, lambda_rate=0.0, empirical_bayes=None, shrink=None, kl_ramp=0.0
         )
         start = fixed_structure(best.posterior)
-        session = self._independent() if self.flow_joins else self
+        session = self._before_flow
         return session._train(start, stage, seed, report, "refine", best.prior, best.n_initial)
 
     @property
     def flow_joins(self) -> bool:
         """Whether a flow comes in after the choice of a network."""
         return self.engine.posterior == "flow" and self.recipe.flow is not None
+
+    @property
+    def _before_flow(self) -> _Session:
+        """What learns up to there: independent weights, if a flow is to come in."""
+        return self._independent() if self.flow_joins else self
 
     def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.flow is not None
@@ -293,8 +297,7 @@ class _Session:
 
 def fixed_structure(posterior: Posterior) -> Posterior:
     """The posterior with its used weights certainly in and all others certainly out."""
-    net = posterior.architecture
-    used = active_weights(net, np.asarray(posterior.alpha > 0.5))
+    used = posterior.used_weights()
     return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
 
 
@@ -349,11 +352,6 @@ def _warn_of_interruption() -> None:
     )
 
 
-def _n_used(posterior: Posterior) -> int:
-    return int(active_weights(posterior.architecture, np.asarray(posterior.alpha > 0.5)).sum())
-
-
 def _uses_hidden(posterior: Posterior) -> bool:
-    net = posterior.architecture
-    used: NDArray[np.bool_] = active_weights(net, np.asarray(posterior.alpha > 0.5))
-    return any(used[block.weights].any() for block in net.blocks if block.source == "hidden")
+    used, blocks = posterior.used_weights(), posterior.architecture.blocks
+    return any(used[block.weights].any() for block in blocks if block.source == "hidden")

@@ -13,6 +13,7 @@ from islab.architecture import Architecture
 from islab.equations import inverse_softplus, moments, sigmoid, softplus
 from islab.likelihoods import get_likelihood
 from islab.network import forward
+from islab.paths import active_weights
 
 if TYPE_CHECKING:
     from islab.sparse import SparseNetwork, Units
@@ -206,6 +207,10 @@ class Posterior:
     def mean_weights(self) -> Float:
         """Posterior expectation of each weight."""
         return moments(self.mu * self.mean_multiplier(), self.sigma, self.alpha)[0]
+
+    def used_weights(self) -> NDArray[np.bool_]:
+        """Which weights the median network has: ``alpha > 1/2``, on an active path."""
+        return active_weights(self.architecture, np.asarray(self.alpha > 0.5))
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Coherent draws of all weights (draws, weights) and biases (draws, units).

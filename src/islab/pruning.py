@@ -85,7 +85,7 @@ def removals(
         if the curvature would be too much work.
     """
     net = posterior.architecture
-    kept = active_weights(net, np.asarray(posterior.alpha > 0.5))
+    kept = posterior.used_weights()
     used = np.flatnonzero(kept)
     if problem.n_rows * net.n_outputs * len(used) ** 2 > MOST_WORK:
         return []
@@ -118,16 +118,14 @@ def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np
     """Generalised Gauss-Newton matrix of the used weights and all biases, at their means."""
     net, likelihood = posterior.architecture, get_likelihood(posterior.likelihood)
     weights, (sources, targets) = posterior.mean_weights(), net.ends
-    n_parameters = len(used) + net.n_units
+    n_parameters, row_roots = len(used) + net.n_units, np.sqrt(problem.row_weights)[:, None]
     total = np.zeros((n_parameters, n_parameters))
     for first in range(0, problem.n_rows, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         x = np.asarray(problem.x[rows], dtype=float)
         z = preactivations(net, weights, posterior.bias_mu, x)
         roots = likelihood.hessian_roots(z[:, net.units[-1]], posterior.noise)
-        if problem.sample_weight is not None:
-            roots = roots * np.sqrt(problem.sample_weight[rows])[:, None]
-        flows = unit_flows(net, weights, z, roots)
+        flows = unit_flows(net, weights, z, roots * row_roots[rows])
         sent = np.concatenate([x, activate(net.activation, z)], axis=1)
         by_weight = flows[..., targets[used]] * sent[:, sources[used]]
         jacobian = np.concatenate([by_weight, flows], axis=2).reshape(-1, n_parameters)

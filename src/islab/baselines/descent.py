@@ -137,7 +137,7 @@ class Descent:
     ) -> None:
         self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
         self.likelihood, self.noise_rate = get_likelihood(likelihood), noise_rate
-        self.row_weight = row_weights(problem)[None] if row_weight is None else row_weight
+        self.row_weight = problem.row_weights[None] if row_weight is None else row_weight
         n_replicas = max(len(self.row_weight), len(np.atleast_2d(theta)))
         self.x, self.y = problem.x.astype(np.float32), problem.y.astype(np.float32)
         self.total = self.row_weight.sum(axis=1, keepdims=True).astype(np.float32)
@@ -327,12 +327,6 @@ def first_guess(
     guess = Posterior.initialise(net, rng, Initial(), likelihood)
     guess.bias_mu[net.units[-1]] = get_likelihood(likelihood).initial_bias(problem.y)
     return np.concatenate([guess.mu, guess.bias_mu])
-
-
-def row_weights(problem: Problem) -> Float:
-    """How much each row counts, (rows,)."""
-    weight = problem.sample_weight
-    return np.ones(problem.n_rows) if weight is None else weight
 
 
 def cut(theta: Float, lengths: Sequence[int]) -> list[Float]:

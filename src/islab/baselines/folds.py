@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.baselines.descent import row_weights
 from islab.engines.base import Problem
 
 Float = NDArray[np.floating]
@@ -33,7 +32,7 @@ def fold_weights(problem: Problem, n_folds: int, rng: np.random.Generator) -> Fl
     dealt = rng.permuted(np.tile(np.arange(n_deals), (-(-rows // n_deals), 1)), axis=1)
     fold[order] = dealt.ravel()[:rows]
     left_out = fold == np.arange(min(n_folds, n_deals))[:, None]
-    return row_weights(problem) * np.concatenate([np.ones((1, rows)), ~left_out])
+    return problem.row_weights * np.concatenate([np.ones((1, rows)), ~left_out])
 
 
 def judged_rows(row_weight: Float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from islab.architecture import Architecture
 from islab.baselines.base import Plan
-from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess, row_weights
+from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
 from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
@@ -102,7 +102,7 @@ def strength_path(problem: Problem, n_steps: int) -> Float:
     That one is the steepest slope of the loss, by a weight from a covariate to an output, at the
     constant model. A path of few steps tries few strengths.
     """
-    weight = row_weights(problem)
+    weight = problem.row_weights
     error = problem.y - np.average(problem.y, axis=0, weights=weight)
     slope = np.abs(problem.x.T @ (error * (weight / weight.sum())[:, None]))
     largest = max(float(slope.max(initial=0.0)), LEAST_STRENGTH)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.architecture import Architecture
-from islab.baselines.descent import LEAST_NOISE, row_weights
+from islab.baselines.descent import LEAST_NOISE
 from islab.engines.base import Problem
 from islab.likelihoods import Likelihood
 from islab.network import activate, forward, preactivations, unit_flows
@@ -143,7 +143,7 @@ def approximate(
     for first in range(0, problem.n_rows, ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
         x, y = problem.x[part], problem.y[part]
-        weight = row_weights(problem)[part]
+        weight = problem.row_weights[part]
         eta = forward(net, weights, biases, x)
         roots = likelihood.hessian_roots(eta, noise) * np.sqrt(weight)[:, None]
         nll += float(weight @ likelihood.nll(y, eta, noise))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.baselines.descent import row_weights
 from islab.baselines.scales import Horseshoe
 from islab.engines.base import Problem
 from islab.equations import slab_kl
@@ -82,4 +81,4 @@ def _nll(
     """Of all rows under known weights (draws, weights), estimated from some of the rows."""
     eta = forward(found.architecture, weights, biases, problem.x[rows])
     nll = get_likelihood(found.likelihood).nll(problem.y[rows], eta, found.noise).mean(axis=0)
-    return float((row_weights(problem)[rows] * nll).mean()) * problem.n_rows
+    return float((problem.row_weights[rows] * nll).mean()) * problem.n_rows

@@ -55,6 +55,11 @@ class Problem:
     def n_rows(self) -> int:
         return len(self.x)
 
+    @property
+    def row_weights(self) -> Float:
+        """How much each row counts, (rows,)."""
+        return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:

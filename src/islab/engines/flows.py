@@ -142,11 +142,9 @@ class FlowGroup:
         c, b1, b2 = SMALL * rng.standard_normal(n_layers * v), *np.zeros((2, n_layers * v))
         parts = [*gaussian, *gaussian, c, b1, b2]
         for transform in (*self.transforms, *self.transforms):
-            for place, mask in enumerate(transform.masks):
+            for scale, mask in zip((1.0, 1.0, 0.0), transform.masks, strict=True):
                 drawn = rng.standard_normal((n_layers, *mask.shape)) * mask / np.sqrt(len(mask))
-                last = place == len(transform.masks) - 1
-                parts += [0.0 * drawn.ravel() if last else drawn.ravel()]
-                parts += [np.zeros(n_layers * mask.shape[1])]
+                parts += [scale * drawn.ravel(), np.zeros(n_layers * mask.shape[1])]
         return np.concatenate(parts)
 
     @cached_property
