@@ -100,7 +100,7 @@ def test_half_precision_is_refused():
 def test_a_posterior_with_a_flow_is_refused():
     case = make_case()
     case.posterior.multipliers = np.ones((1, 3))
-    with pytest.raises(ValueError, match="torch engine"):
+    with pytest.raises(ValueError, match="NativeFlowEngine"):
         case.native()
 
 

@@ -23,7 +23,7 @@ class EngineChoice:
     Parameters
     ----------
     name : {"auto", "native", "torch"}
-        ``auto`` is native for LRT posteriors on a CPU where it is compiled, else torch.
+        ``auto`` is native on a CPU where it is compiled, else torch.
     posterior : {"lrt", "flow"}
         Independent weights, or weights tied by a multiplicative normalizing flow.
     device : str
@@ -49,27 +49,21 @@ class EngineChoice:
                 f"Got device={self.device!r}, expected one of {', '.join(DEVICES)}, with a number "
                 "if there are several: 'cuda:1'."
             )
-        if self.name == "native" and (self.posterior != "lrt" or self.device != "cpu"):
+        if self.name == "native" and self.device != "cpu":
             raise ValueError(
-                f"Got engine='native' with posterior={self.posterior!r} on {self.device!r}; it "
-                "learns LRT posteriors on the CPU only: use engine='torch'."
+                f"Got engine='native' on {self.device!r}; it learns on the CPU only: use "
+                "engine='torch'."
             )
 
     def resolve(self) -> type[Engine]:
         """The engine class."""
-        if self.posterior == "flow":
-            from islab.engines.flow_engine import FlowEngine
-
-            return FlowEngine
         if self.name != "torch" and self.device == "cpu":
             try:
-                from islab.engines.native import NativeEngine
-
-                return NativeEngine
+                return _native_engine(self.posterior)
             except ImportError:
                 if self.name == "native":
                     raise
-        return _torch_engine()
+        return _torch_engine(self.posterior)
 
     def with_independent_weights(self) -> EngineChoice:
         """The same choice for an LRT posterior."""
@@ -84,8 +78,22 @@ class EngineChoice:
         return engine(start, problem, seed=seed, noise_rate=stage.noise_rate, **options)
 
 
-def _torch_engine() -> type[Engine]:
+def _native_engine(posterior: str) -> type[Engine]:
+    if posterior == "flow":
+        from islab.engines.native.flow import NativeFlowEngine
+
+        return NativeFlowEngine
+    from islab.engines.native import NativeEngine
+
+    return NativeEngine
+
+
+def _torch_engine(posterior: str) -> type[Engine]:
     try:
+        if posterior == "flow":
+            from islab.engines.flow_engine import FlowEngine
+
+            return FlowEngine
         from islab.engines.torch_engine import TorchEngine
     except ImportError as error:
         raise ImportError(

@@ -13,12 +13,18 @@ from torch import Tensor
 
 from islab.architecture import Block
 from islab.engines.base import Problem, State
-from islab.engines.flows import FlowGroup
+from islab.engines.flows import (
+    BANK,
+    KL_SAMPLES,
+    FlowGroup,
+    inputs_of_layers,
+    kept_inputs,
+    tied_layers,
+    with_multipliers,
+)
 from islab.engines.torch_engine import ADAM_MOMENTS, Flat, TorchEngine
+from islab.engines.torch_flows import log_r, moved_entries, sample
 from islab.posterior import Posterior
-
-BANK = 1000
-KL_SAMPLES = 8
 
 
 class FlowEngine(TorchEngine):
@@ -60,8 +66,7 @@ class FlowEngine(TorchEngine):
         net = posterior.architecture
         n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
         self.n_inputs = n_inputs
-        # A layer without units has no weights to tie.
-        tied = [layer for layer, width in enumerate(net.widths) if width]
+        tied = tied_layers(net)
         self.groups = [
             FlowGroup(
                 layers=tuple(layer for layer in tied if n_inputs[layer] == size),
@@ -71,25 +76,18 @@ class FlowEngine(TorchEngine):
                 width=flow_width,
             )
             for size in sorted({n_inputs[layer] for layer in tied})
-            if size
         ]
         super().__init__(
             posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
         )
-        self._take_inputs([np.arange(size) for size in n_inputs])
+        self._take_inputs(inputs_of_layers(net))
         rng = np.random.default_rng([seed, 1])
         self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
         self._free = self._pieces(_joined([group.free() for group in self.groups]))
-        self._moved = [group.moved(self.device, self.dtype) for group in self.groups]
+        self._moved = [moved_entries(group, self.device, self.dtype) for group in self.groups]
 
     def posterior(self) -> Posterior:
-        bank = self._bank()
-        inputs = np.cumsum([0, *(z.shape[1] for z in bank)])
-        kept = [start + index for start, index in zip(inputs, self.layer_inputs, strict=False)]
-        compact = np.concatenate(bank, axis=1)[:, np.concatenate(kept)]
-        found = super().posterior()
-        found.multipliers, found.input_index = compact, self.architecture.input_index
-        return found
+        return with_multipliers(super().posterior(), self._bank(), self.layer_inputs)
 
     def kl(self) -> float:
         with torch.no_grad():
@@ -97,11 +95,7 @@ class FlowEngine(TorchEngine):
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
-        inputs = list(self.layer_inputs)
-        for layer, mask in enumerate(masks, start=1):
-            hidden, covariates = np.split(inputs[layer], [len(mask)])
-            inputs[layer] = np.concatenate([hidden[mask], covariates])
-        self._take_inputs(inputs)
+        self._take_inputs(kept_inputs(self.layer_inputs, masks))
         super().keep_units(masks, bias_shift)
 
     def state(self) -> State:
@@ -140,7 +134,7 @@ class FlowEngine(TorchEngine):
         for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
             shape = (len(group.layers), n_draws, group.n_inputs)
             eps = self._normal(shape, generator)
-            drawn, density = group.sample(pieces, eps, moved)
+            drawn, density = sample(pieces, eps, moved)
             log_q = log_q + density.mean(1).sum()
             for place, layer in enumerate(group.layers):
                 z[layer] = drawn[place]
@@ -170,7 +164,7 @@ class FlowEngine(TorchEngine):
             ]
             statistic = torch.stack(statistics)[:, None, None]
             drawn = torch.stack([z[layer] for layer in group.layers])
-            total = total + group.log_r(pieces, drawn, statistic, moved).sum()
+            total = total + log_r(pieces, drawn, statistic, moved).sum()
         return total
 
     def _statistic(

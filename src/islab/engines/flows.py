@@ -1,29 +1,33 @@
-"""Normalizing flows for the multiplicative posterior, batched over layers.
+"""Normalizing flows for the multiplicative posterior: what their parameters are.
 
 A posterior of the FLOW kind multiplies the means of a layer by a random vector ``z``, one entry
-for each input of the layer. Here live the distribution ``q(z)``, a Gaussian pushed through
-invertible transforms, and the auxiliary ``r(z | W)`` that closes the bound (Louizos & Welling
-2017). Layers with equally many inputs form a group and run as one batch.
+for each input of the layer. Its distribution ``q(z)`` is a Gaussian pushed through invertible
+transforms, and an auxiliary ``r(z | W)`` closes the bound (Louizos & Welling 2017). Here are the
+wiring and the start of both; the engines compute them.
 
-A :class:`FlowGroup` says which pieces its parameters have; weights that a mask forbids are zero
-from the start and get no gradient, so masks cost nothing in the forward pass.
+Layers with equally many inputs can form a group that runs as one batch. A :class:`FlowGroup` says
+which pieces its parameters have; weights that a mask forbids are zero from the start and get no
+gradient.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, pi, prod
+from math import prod
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+from islab.architecture import Architecture
+from islab.posterior import Posterior
 
 KINDS = ("iaf", "rnvp")
 LARGEST_LOG_SCALE = 2.0
 SMALL = 0.01
 N_VECTORS = 7
+BANK = 1000
+KL_SAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ class Transform:
                 last=np.repeat(np.tile(moved, 2)[None], width, axis=0),
                 moved=moved,
             )
-        degree = np.arange(width) % max(n_inputs - 1, 1)
+        # Rising degrees: what a unit may reach lies together.
+        degree = np.arange(width) * max(n_inputs - 1, 1) // width
         return cls(
             first=order[:, None] <= degree[None, :],
             middle=degree[:, None] <= degree[None, :],
@@ -73,15 +78,6 @@ class Transform:
     @property
     def masks(self) -> tuple[NDArray[np.bool_], ...]:
         return self.first, self.middle, self.last
-
-    def __call__(self, z: Tensor, pieces: list[Tensor], moved: Tensor) -> tuple[Tensor, Tensor]:
-        """The transformed ``z`` and its log-determinant, (group, draws)."""
-        w1, b1, w2, b2, w3, b3 = pieces
-        hidden = torch.baddbmm(b1, z, w1).tanh_()
-        hidden = torch.baddbmm(b2, hidden, w2).tanh_()
-        s, t = torch.baddbmm(b3, hidden, w3).chunk(2, dim=-1)
-        s = moved * (LARGEST_LOG_SCALE * torch.tanh(s / LARGEST_LOG_SCALE))
-        return torch.addcmul(moved * t, z, s.exp()), s.sum(-1)
 
 
 @dataclass(frozen=True)
@@ -157,34 +153,36 @@ class FlowGroup:
         """Number of parameters."""
         return sum(self.sizes)
 
-    def moved(self, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
-        """The transforms' masks of moved entries as tensors."""
-        return [torch.as_tensor(t.moved, device=device, dtype=dtype) for t in self.transforms]
 
-    def sample(
-        self, pieces: list[Tensor], eps: Tensor, moved: list[Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        """``z`` (group, draws, inputs) from standard normal ``eps``, and ``log q(z)``."""
-        mean, log_variance = pieces[0], pieces[1]
-        z = torch.addcmul(mean, (0.5 * log_variance).exp(), eps)
-        log_q = -0.5 * (log(2 * pi) + log_variance + eps * eps).sum(-1)
-        z, log_det = self._push(z, pieces[N_VECTORS : N_VECTORS + 6 * self.n_transforms], moved)
-        return z, log_q - log_det
+# -- which entries of z a network has ---------------------------------------------------------
 
-    def log_r(
-        self, pieces: list[Tensor], z: Tensor, statistic: Tensor, moved: list[Tensor]
-    ) -> Tensor:
-        """``log r(z | W)``, (group, draws), given the mean over units of ``hardtanh(c W)``."""
-        mean = torch.addcmul(pieces[2], pieces[5], statistic)
-        log_variance = torch.addcmul(pieces[3], pieces[6], statistic)
-        z_b, log_det = self._push(z, pieces[N_VECTORS + 6 * self.n_transforms :], moved)
-        error = z_b - mean
-        density = log(2 * pi) + log_variance + error * error * (-log_variance).exp()
-        return -0.5 * density.sum(-1) + log_det
 
-    def _push(self, z: Tensor, pieces: list[Tensor], moved: list[Tensor]) -> tuple[Tensor, Tensor]:
-        log_det = z.new_zeros(z.shape[:-1])
-        for number, transform in enumerate(self.transforms):
-            z, change = transform(z, pieces[6 * number : 6 * number + 6], moved[number])
-            log_det = log_det + change
-        return z, log_det
+def inputs_of_layers(net: Architecture) -> list[NDArray[np.intp]]:
+    """The entries of each layer's ``z``, all of them, hidden units first."""
+    return [np.arange(net.n_inputs(layer)) for layer in range(net.n_layers)]
+
+
+def tied_layers(net: Architecture) -> list[int]:
+    """Layers with weights to tie together: with units and inputs."""
+    return [n for n, width in enumerate(net.widths) if width and net.n_inputs(n)]
+
+
+def kept_inputs(
+    inputs: list[NDArray[np.intp]], masks: list[NDArray[np.bool_]]
+) -> list[NDArray[np.intp]]:
+    """The entries in use once the hidden units of each layer but these are dropped."""
+    kept = list(inputs)
+    for layer, mask in enumerate(masks, start=1):
+        hidden, covariates = np.split(inputs[layer], [len(mask)])
+        kept[layer] = np.concatenate([hidden[mask], covariates])
+    return kept
+
+
+def with_multipliers(
+    posterior: Posterior, bank: list[NDArray], inputs: list[NDArray[np.intp]]
+) -> Posterior:
+    """The posterior with draws of ``z``, (draws, inputs) for each layer, entries in use only."""
+    used = [z[:, index] for z, index in zip(bank, inputs, strict=True)]
+    posterior.multipliers = np.concatenate(used, axis=1)
+    posterior.input_index = posterior.architecture.input_index
+    return posterior

@@ -1,4 +1,4 @@
-"""The native engine: whole runs of training steps in C++, for dense LRT networks on a CPU.
+"""The native engine: whole runs of training steps in C++, for dense networks on a CPU.
 
 ``kernel.h`` describes how the C++ side works. This side owns all memory: parameters and Adam's
 moments are numpy arrays that the kernel changes in place.
@@ -64,6 +64,7 @@ class NativeEngine:
 
     parallel: ClassVar[str] = "threads"
     instructions: ClassVar[str] = _kernel.instruction_sets()[0]
+    ties_weights: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -122,6 +123,9 @@ class NativeEngine:
         )
 
     def run(self, steps: Steps, noise: NDArray | None = None) -> float:
+        return self._run(steps, noise, self._flow())
+
+    def _run(self, steps: Steps, noise: NDArray | None, flow: _kernel.FlowArrays | None) -> float:
         total = self._learner.run(
             theta=self.theta,
             first=self.first,
@@ -135,6 +139,7 @@ class NativeEngine:
             lambda_rate=_doubles(steps.lambda_rate),
             kl_weight=_doubles(steps.kl_weight),
             given=None if noise is None else self._array(noise),
+            flow=flow,
         )
         self.n_steps += len(steps)
         return total / len(steps.rows)
@@ -158,11 +163,17 @@ class NativeEngine:
         )
 
     def kl(self) -> float:
-        return self._learner.divergence(theta=self.theta)
+        return self._learner.divergence(
+            theta=self.theta, generator=self.generator.copy(), flow=self._flow()
+        )
 
     def expected_nll(self, passes: int, seed: int) -> float:
         return self._learner.expected_nll(
-            theta=self.theta, noise=self.noise, generator=_generator(seed), passes=passes
+            theta=self.theta,
+            noise=self.noise,
+            generator=_generator(seed),
+            passes=passes,
+            flow=self._flow(),
         )
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
@@ -192,6 +203,10 @@ class NativeEngine:
         self.generator = np.array(state["generator"], dtype=np.uint32)
 
     # -- memory -------------------------------------------------------------------------
+
+    def _flow(self) -> _kernel.FlowArrays | None:
+        """Parameters of flows: there are none here."""
+        return None
 
     def _allocate(
         self,
@@ -229,9 +244,9 @@ class NativeEngine:
     def _check(self, posterior: Posterior, problem: Problem) -> None:
         if self.dtype not in LEARNERS:
             raise ValueError(f"Got dtype={self.dtype}, expected float32 or float64.")
-        if posterior.multipliers is not None:
+        if posterior.multipliers is not None and not self.ties_weights:
             raise ValueError(
-                "Got a posterior with a flow, expected an LRT posterior; try the torch engine."
+                "Got a posterior with a flow, expected an LRT posterior; use NativeFlowEngine."
             )
         net = posterior.architecture
         for name, table, columns in (

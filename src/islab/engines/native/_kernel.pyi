@@ -19,6 +19,17 @@ class Rules:
         noise_rate: float,
     ) -> None: ...
 
+class FlowArrays:
+    def __init__(
+        self,
+        *,
+        value: NDArray,
+        first: NDArray,
+        second: NDArray,
+        step: float,
+        given: NDArray | None,
+    ) -> None: ...
+
 class Learner32:
     def __init__(
         self,
@@ -47,6 +58,16 @@ class Learner32:
         nodes: NDArray[np.float64],
         node_weights: NDArray[np.float64],
     ) -> None: ...
+    def set_flows(
+        self,
+        *,
+        first: Sequence[NDArray[np.int32]],
+        middle: Sequence[NDArray[np.int32]],
+        last: Sequence[NDArray[np.int32]],
+        moved: Sequence[NDArray],
+        used: Sequence[NDArray[np.int64]],
+        largest_log_scale: float,
+    ) -> None: ...
     def run(
         self,
         *,
@@ -62,11 +83,23 @@ class Learner32:
         lambda_rate: NDArray[np.float64],
         kl_weight: NDArray[np.float64],
         given: NDArray | None,
+        flow: FlowArrays | None,
     ) -> float: ...
     def expected_nll(
-        self, *, theta: NDArray, noise: NDArray, generator: NDArray[np.uint32], passes: int
+        self,
+        *,
+        theta: NDArray,
+        noise: NDArray,
+        generator: NDArray[np.uint32],
+        passes: int,
+        flow: FlowArrays | None,
     ) -> float: ...
-    def divergence(self, *, theta: NDArray) -> float: ...
+    def divergence(
+        self, *, theta: NDArray, generator: NDArray[np.uint32], flow: FlowArrays | None
+    ) -> float: ...
+    def multipliers(
+        self, *, generator: NDArray[np.uint32], draws: int, flow: FlowArrays
+    ) -> NDArray: ...
     def normals(self, *, generator: NDArray[np.uint32], count: int) -> NDArray: ...
 
 class Learner64(Learner32): ...

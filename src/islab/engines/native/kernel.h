@@ -1,6 +1,6 @@
 // The native engine's kernel: what it is given, and how memory is laid out.
 //
-// One training step of a dense LRT network (h is the input of a layer, eps standard normal):
+// One training step of a dense network (h is the input of a layer, eps standard normal):
 //
 //     E = alpha mu                    V = alpha (sigma^2 + (1 - alpha) mu^2)
 //     z = h E' + b + sqrt(h^2 V' + b_sigma^2) eps
@@ -16,6 +16,9 @@
 // one matrix C (units, covariates), then the hidden weights of each later layer (width, width
 // below). theta is [mu, rho, lambda, bias_mu, bias_rho]; Adam's moments have the same order. They
 // are numpy arrays owned by Python; a call borrows them and keeps nothing.
+//
+// Flows. The means may be multiplied by z of a normalizing flow, whose parameters and moments are
+// flat vectors of their own; flows.h has the rest.
 //
 // Activations. Batches are *unit-major*: a matrix (units, rows) whose rows of the data are
 // contiguous, so that the data rows are the SIMD direction everywhere: networks shrink to a few
@@ -135,6 +138,40 @@ struct Steps {
     const T* noise;  // (sum of sizes, units) or null
 };
 
+constexpr Index most_transforms = 16, most_flows = 64;
+
+// Numbers that a row of a matrix may have: from `begin` up to `end`.
+struct Reach {
+    std::int32_t begin, end;
+};
+
+// An invertible map of z; see flows.h.
+template <class T>
+struct Transform {
+    const Reach *first, *middle, *last;  // (inputs,), (width,), (2 inputs,)
+    const T* moved;                      // (inputs,) 1 where it changes z, else 0
+};
+
+// The flow of one layer; without inputs the layer has none.
+template <class T>
+struct Flow {
+    Index n_inputs, width, n_transforms;
+    Index start;  // of its parameters
+    const Transform<T>* transforms;
+    const std::int64_t* used;  // entries of z that the network still has, hidden units first
+    Index n_used;
+    double largest_log_scale;
+};
+
+// The flows of all layers; parameters and Adam's moments are flat vectors. Null pointers: none.
+template <class T>
+struct Flows {
+    const Flow<T>* flows;
+    T *value, *first, *second;
+    double step;     // factor on the rate
+    const T* noise;  // (steps, inputs of all layers + units) or null
+};
+
 // Working memory, kept from call to call: fresh pages cost large networks a tenth of their time.
 class Memory {
    public:
@@ -154,13 +191,17 @@ template <class T>
 struct Kernel {
     // Takes the steps; the sum of the rows' NLL, non-finite as soon as one step failed.
     double (*run)(const Network&, const Slab&, const Rules&, const Data<T>&, State<T>&,
-                  const Steps<T>&, Gemm<T>, Memory&);
+                  const Flows<T>&, const Steps<T>&, Gemm<T>, Memory&);
     // Sum of the NLL of all rows over passes with fresh noise.
     double (*expected_nll)(const Network&, const Rules&, const Data<T>&, const T* theta,
-                           const T* noise, std::uint32_t* generator, Index passes, Gemm<T>,
-                           Memory&);
-    // Divergence of the parameters from the prior.
-    double (*divergence)(const Network&, const Slab&, const T* theta);
+                           const Flows<T>&, const T* noise, std::uint32_t* generator, Index passes,
+                           Gemm<T>, Memory&);
+    // Divergence of the parameters from the prior; with flows, for one z.
+    double (*divergence)(const Network&, const Slab&, const T* theta, const Flows<T>&,
+                         std::uint32_t* generator, Memory&);
+    // Draws of z of all layers, (draws, inputs of all layers).
+    void (*multipliers)(const Network&, const Flows<T>&, std::uint32_t* generator, Index draws,
+                        T* out, Memory&);
     // The generator's next numbers.
     void (*normals)(std::uint32_t* generator, T* out, Index count);
 };

@@ -146,6 +146,13 @@ class Blocks final : public Memory {
     std::size_t next_ = 0;
 };
 
+// Parameters of flows with Adam's moments, numpy arrays owned by Python.
+struct FlowArrays {
+    py::array value, first, second;
+    double step;
+    std::optional<py::array> given;
+};
+
 // -- the learner ------------------------------------------------------------------------------
 
 // A problem, a network and its priors; the parameters themselves belong to Python.
@@ -199,6 +206,7 @@ class Learner {
         }
         if (n_weights > 1e15) reject("widths=" + shape_text(widths), "a network that fits in memory");
         net_.activation = chosen;
+        flows_.clear();
         lay_out(widths, input_skip);
     }
 
@@ -229,11 +237,40 @@ class Learner {
         has_prior_ = true;
     }
 
-    // Sum of the NLL of the steps' rows; changes theta, first, second, noise and generator.
+    // The flows of all layers: what each row of their matrices may reach, which entries of z the
+    // transforms move, and which of them the layer's inputs are. A new network has none.
+    void set_flows(const std::vector<py::array>& first, const std::vector<py::array>& middle,
+                   const std::vector<py::array>& last, const std::vector<py::array>& moved,
+                   const std::vector<py::array>& used, double largest_log_scale) {
+        const auto lock = lock_or_reject();
+        const std::size_t n = layers_.size();
+        if (first.size() != n || middle.size() != n || last.size() != n || moved.size() != n ||
+            used.size() != n || Index(n) > most_flows)
+            reject(std::to_string(first.size()) + " flows",
+                   "one for each of at most " + std::to_string(most_flows) + " layers");
+        if (!(largest_log_scale > 0))
+            reject("largest_log_scale=" + std::to_string(largest_log_scale), "a positive number");
+        std::vector<OwnFlow> own(n);
+        std::vector<Flow<T>> flows(n);
+        Index start = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            flows[i] = take_flow(first[i], middle[i], last[i], moved[i], used[i], layers_[i], own[i]);
+            flows[i].largest_log_scale = largest_log_scale;
+            flows[i].start = start;
+            const Index v = flows[i].n_inputs, h = flows[i].width;
+            start += 7 * v + 2 * flows[i].n_transforms * ((v + h + 2 * v + 2) * h + 2 * v);
+        }
+        own_flows_ = std::move(own);
+        flows_ = std::move(flows);
+        n_flow_parameters_ = start;
+    }
+
+    // Sum of the NLL of the steps' rows; changes theta, first, second, noise and generator, and
+    // with flows their parameters and moments.
     double run(py::array theta, py::array first, py::array second, py::array noise,
                py::array generator, Index n_steps, py::array rows, py::array sizes,
                py::array rate, py::array lambda_rate, py::array kl_weight,
-               std::optional<py::array> given) {
+               std::optional<py::array> given, std::optional<FlowArrays> flow) {
         const auto lock = lock_or_reject();
         require_prior();
         State<T> state = {
@@ -255,30 +292,50 @@ class Learner {
                           nullptr};
         steps.largest = check_rows(steps, rows.size());
         if (given) steps.noise = checked<T>(*given, "noise", {rows.size(), net_.n_units});
+        const Flows<T> flows = flows_of(flow, count);
         memory_.start_call();
         py::gil_scoped_release released;
-        return kernel_.run(net_, slab_, rules_, data_, state, steps, gemm_, memory_);
+        return kernel_.run(net_, slab_, rules_, data_, state, flows, steps, gemm_, memory_);
     }
 
-    double expected_nll(py::array theta, py::array noise, py::array generator, Index passes) {
+    double expected_nll(py::array theta, py::array noise, py::array generator, Index passes,
+                        std::optional<FlowArrays> flow) {
         const auto lock = lock_or_reject();
         const T* flat = checked<T>(theta, "theta", {n_parameters()});
         const T* variances = checked<T>(noise, "noise", {net_.n_outputs});
         auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
         if (passes < 1) reject("passes=" + std::to_string(passes), "at least 1");
+        const Flows<T> flows = flows_of(flow, 1);
         memory_.start_call();
         py::gil_scoped_release released;
-        return kernel_.expected_nll(net_, rules_, data_, flat, variances, state, passes, gemm_,
-                                    memory_) /
+        return kernel_.expected_nll(net_, rules_, data_, flat, flows, variances, state, passes,
+                                    gemm_, memory_) /
                double(passes);
     }
 
-    double divergence(py::array theta) {
+    double divergence(py::array theta, py::array generator, std::optional<FlowArrays> flow) {
         const auto lock = lock_or_reject();
         require_prior();
         const T* flat = checked<T>(theta, "theta", {n_parameters()});
+        auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
+        const Flows<T> flows = flows_of(flow, 1);
+        memory_.start_call();
         py::gil_scoped_release released;
-        return kernel_.divergence(net_, slab_, flat);
+        return kernel_.divergence(net_, slab_, flat, flows, state, memory_);
+    }
+
+    // Draws of z of all layers, (draws, inputs of all layers).
+    py::array_t<T> multipliers(py::array generator, Index draws, FlowArrays flow) {
+        const auto lock = lock_or_reject();
+        auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
+        if (draws < 0) reject("draws=" + std::to_string(draws), "no negative number");
+        const Flows<T> flows = flows_of(flow, 1);
+        py::array_t<T> out({draws, n_flow_inputs()});
+        T* to = out.mutable_data();
+        memory_.start_call();
+        py::gil_scoped_release released;
+        kernel_.multipliers(net_, flows, state, draws, to, memory_);
+        return out;
     }
 
     py::array_t<T> normals(py::array generator, Index count) const {
@@ -290,6 +347,97 @@ class Learner {
     }
 
    private:
+    // What a flow points to.
+    struct OwnFlow {
+        std::vector<Reach> reach;
+        std::vector<T> moved;
+        std::vector<Transform<T>> transforms;
+        std::vector<std::int64_t> used;
+    };
+
+    // `first` (transforms, inputs, 2), `middle` (transforms, width, 2), `last` (transforms,
+    // 2 inputs, 2), `moved` (transforms, inputs), `used` (inputs of the layer,).
+    Flow<T> take_flow(const py::array& first, const py::array& middle, const py::array& last,
+                      const py::array& moved, const py::array& used, const Layer& layer,
+                      OwnFlow& own) {
+        if (moved.ndim() != 2 || middle.ndim() != 3)
+            reject("a flow without transforms", "moved (transforms, inputs)");
+        Flow<T> flow{};
+        flow.n_transforms = moved.shape(0);
+        flow.n_inputs = moved.shape(1);
+        flow.width = middle.shape(1);
+        flow.n_used = used.size();
+        if (flow.n_transforms > most_transforms)
+            reject(std::to_string(flow.n_transforms) + " transforms",
+                   "at most " + std::to_string(most_transforms));
+        require_dimension("inputs of a flow", flow.n_inputs);
+        require_dimension("width of a flow", flow.width);
+        const Index n = flow.n_transforms, v = flow.n_inputs, h = flow.width;
+        own.reach.reserve(std::size_t(n * (v + h + 2 * v)));
+        const Reach* at = own.reach.data();
+        const T* entries = checked<T>(moved, "moved", {n, v});
+        own.moved.assign(entries, entries + n * v);
+        own.transforms.resize(std::size_t(n));
+        const auto add = [&](const py::array& pairs, const char* name, Index rows, Index longest,
+                             Index transform) {
+            const auto* from = checked<std::int32_t>(pairs, name, {n, rows, 2}) + transform * rows * 2;
+            for (Index i = 0; i < rows; ++i, from += 2) {
+                if (from[0] < 0 || from[0] > from[1] || from[1] > longest)
+                    reject(std::string(name) + " with a row from " + std::to_string(from[0]) +
+                               " to " + std::to_string(from[1]),
+                           "a part of " + std::to_string(longest) + " numbers");
+                own.reach.push_back({from[0], from[1]});
+            }
+            const Reach* start = at;
+            at += rows;
+            return start;
+        };
+        for (Index i = 0; i < n; ++i) {
+            Transform<T>& transform = own.transforms[std::size_t(i)];
+            transform.first = add(first, "first", v, h, i);
+            transform.middle = add(middle, "middle", h, h, i);
+            transform.last = add(last, "last", 2 * v, h, i);
+            transform.moved = own.moved.data() + i * v;
+        }
+        const Index reached = layer.first_unit < net_.n_covariate_rows ? net_.n_covariates : 0;
+        const Index inputs = layer.width && v ? layer.below + reached : flow.n_used;
+        const auto* numbers = checked<std::int64_t>(used, "used", {inputs});
+        for (Index i = 0; i < inputs; ++i)
+            if (numbers[i] < 0 || numbers[i] >= v)
+                reject("input " + std::to_string(numbers[i]) + " of a flow",
+                       "numbers below " + std::to_string(v));
+        own.used.assign(numbers, numbers + inputs);
+        flow.used = own.used.data();
+        flow.transforms = own.transforms.data();
+        return flow;
+    }
+
+    Flows<T> flows_of(std::optional<FlowArrays>& flow, Index n_steps) {
+        if (!flow) return {};
+        return flows_of(*flow, n_steps);
+    }
+
+    Flows<T> flows_of(FlowArrays& flow, Index n_steps) {
+        if (flows_.empty())
+            throw py::value_error("Got parameters of flows, but no flows yet; call set_flows first.");
+        Flows<T> flows = {flows_.data(),
+                          checked_writeable<T>(flow.value, "flows", {n_flow_parameters_}),
+                          checked_writeable<T>(flow.first, "flows' first", {n_flow_parameters_}),
+                          checked_writeable<T>(flow.second, "flows' second", {n_flow_parameters_}),
+                          flow.step,
+                          nullptr};
+        if (flow.given)
+            flows.noise = checked<T>(*flow.given, "flows' noise",
+                                     {n_steps, n_flow_inputs() + net_.n_units});
+        return flows;
+    }
+
+    Index n_flow_inputs() const {
+        Index sum = 0;
+        for (const Flow<T>& flow : flows_) sum += flow.n_inputs;
+        return sum;
+    }
+
     // Without the GIL another thread could change the network under a running kernel.
     std::unique_lock<std::mutex> lock_or_reject() {
         std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -377,6 +525,9 @@ class Learner {
     std::vector<Layer> layers_;
     std::vector<Block> blocks_;
     std::vector<double> nodes_, node_weights_;
+    std::vector<OwnFlow> own_flows_;
+    std::vector<Flow<T>> flows_;
+    Index n_flow_parameters_ = 0;
     bool has_prior_ = false;
 };
 
@@ -395,13 +546,18 @@ void bind_learner(py::module_& module, const char* name) {
         .def("set_prior", &L::set_prior, py::kw_only(), py::arg("tau"), py::arg("psi"),
              py::arg("mu_step"), py::arg("bias_tau"), py::arg("df"), py::arg("log_constant"),
              py::arg("nodes"), py::arg("node_weights"))
+        .def("set_flows", &L::set_flows, py::kw_only(), py::arg("first"), py::arg("middle"),
+             py::arg("last"), py::arg("moved"), py::arg("used"), py::arg("largest_log_scale"))
         .def("run", &L::run, py::kw_only(), py::arg("theta"), py::arg("first"), py::arg("second"),
              py::arg("noise"), py::arg("generator"), py::arg("n_steps"), py::arg("rows"),
              py::arg("sizes"), py::arg("rate"), py::arg("lambda_rate"), py::arg("kl_weight"),
-             py::arg("given"))
+             py::arg("given"), py::arg("flow"))
         .def("expected_nll", &L::expected_nll, py::kw_only(), py::arg("theta"), py::arg("noise"),
-             py::arg("generator"), py::arg("passes"))
-        .def("divergence", &L::divergence, py::kw_only(), py::arg("theta"))
+             py::arg("generator"), py::arg("passes"), py::arg("flow"))
+        .def("divergence", &L::divergence, py::kw_only(), py::arg("theta"), py::arg("generator"),
+             py::arg("flow"))
+        .def("multipliers", &L::multipliers, py::kw_only(), py::arg("generator"),
+             py::arg("draws"), py::arg("flow"))
         .def("normals", &L::normals, py::kw_only(), py::arg("generator"), py::arg("count"));
 }
 
@@ -410,7 +566,7 @@ void bind_learner(py::module_& module, const char* name) {
 
 PYBIND11_MODULE(_kernel, module) {
     using islab::Rules;
-    module.doc() = "Training steps of dense LRT networks; see islab.engines.native.";
+    module.doc() = "Training steps of dense networks; see islab.engines.native.";
     module.def("instruction_sets", &islab::instruction_sets,
                "Variants of the kernel that this processor runs, the fastest first.");
     py::class_<Rules>(module, "Rules")
@@ -423,6 +579,13 @@ PYBIND11_MODULE(_kernel, module) {
              py::kw_only(), py::arg("beta1"), py::arg("beta2"), py::arg("epsilon"),
              py::arg("largest_rho"), py::arg("largest_lambda"), py::arg("leaky_slope"),
              py::arg("largest_log_rate"), py::arg("noise_rate"));
+    py::class_<islab::FlowArrays>(module, "FlowArrays")
+        .def(py::init([](py::array value, py::array first, py::array second, double step,
+                         std::optional<py::array> given) {
+                 return islab::FlowArrays{value, first, second, step, given};
+             }),
+             py::kw_only(), py::arg("value"), py::arg("first"), py::arg("second"),
+             py::arg("step"), py::arg("given"));
     islab::bind_learner<float>(module, "Learner32");
     islab::bind_learner<double>(module, "Learner64");
 }

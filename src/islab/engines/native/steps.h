@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "layers.h"
+#include "flows.h"
 
 namespace {
 
@@ -14,10 +14,14 @@ using islab::Steps;
 
 constexpr Index rows_at_once = 1024;  // of passes over all rows
 
+// Room for weights with these means; with flows, also for what z makes of the means.
 template <class T>
-Weights<T> weight_room(const Network& net, Memory& memory) {
+Weights<T> weight_room(const Network& net, const T* mu, bool flows, Memory& memory) {
     const Index n = net.n_weights, u = net.n_units;
-    Weights<T> w;
+    Weights<T> w{};
+    if (flows)
+        for (T** part : {&w.factor, &w.by_factor, &w.multiplied}) *part = take<T>(memory, n);
+    w.mu = flows ? w.multiplied : mu;
     for (T** part : {&w.alpha, &w.not_alpha, &w.sigma, &w.slope, &w.mean, &w.variance, &w.by_mean,
                      &w.by_variance})
         *part = take<T>(memory, n);
@@ -59,31 +63,41 @@ double with_activation(Activation activation, Body body) {
     return body(std::integral_constant<Activation, Activation::identity>());
 }
 
-template <class T>
+template <bool flows, class T>
 void learn(const Network& net, const Learning<T>& learning) {
     for (Index number = 0; number < net.n_blocks; ++number) {
         const Block& block = net.blocks[number];
         with_slab<T>(learning.slab, block.tau,
-                     [&](const auto& slab) { learn_block<T>(block, slab, learning); });
+                     [&](const auto& slab) { learn_block<flows, T>(block, slab, learning); });
     }
     learn_biases<T>(net.n_units, learning);
 }
 
-template <Activation activation, class T>
+template <Activation activation, bool flows, class T>
 double take_steps(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
-                  State<T>& state, const Steps<T>& steps, Gemm<T> gemm, Memory& memory) {
+                  State<T>& state, const Flows<T>& flow, const Steps<T>& steps, Gemm<T> gemm,
+                  Memory& memory) {
     Room<T> room(net, steps.largest, memory);
-    Weights<T> w = weight_room<T>(net, memory);
     const Parts<T> theta(state.theta, net);
-    weight_moments(0, net.n_weights, theta, w);
+    Weights<T> w = weight_room<T>(net, theta.mu, flows, memory);
+    FlowsRoom<T> flow_room;
+    if constexpr (flows)
+        flow_room.lay_out(net, flow, memory);
+    else
+        weight_moments(0, net.n_weights, theta, w);
     bias_moments(net.n_units, theta, w);
 
     const std::int64_t* rows = steps.rows;
-    const T* given = steps.noise;
+    const T *given = steps.noise, *given_to_flows = flow.noise;
     double total_nll = 0;
     for (Index number = 0; number < steps.count && std::isfinite(total_nll); ++number) {
         const Index n_rows = steps.sizes[number];
         gather(net, data, rows, n_rows, room);
+        if constexpr (flows) {
+            given_to_flows = draw_flow_noise(net, flow, state.generator, given_to_flows, flow_room);
+            sample_all(net, flow, theta, w, flow_room);
+            weight_moments(0, net.n_weights, theta, w);
+        }
         draw_noise(net, state.generator, given, n_rows, room);
         forward<activation, T>(net, rules, theta.bias_mu, w, gemm, room);
 
@@ -94,10 +108,17 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
         backward<activation, T>(net, rules, w, gemm, room);
 
         const Adam<T> adam(rules, ++state.n_steps);
-        learn<T>(net, {rules, slab, theta, Parts<T>(state.first, net), Parts<T>(state.second, net),
-                       w, adam, T(steps.rate[number] * adam.rate_scale),
-                       T(steps.lambda_rate[number] * adam.rate_scale),
-                       T(steps.kl_weight[number] * double(n_rows) / double(data.n_rows))});
+        const T rate = T(steps.rate[number] * adam.rate_scale);
+        const T kl_weight = T(steps.kl_weight[number] * double(n_rows) / double(data.n_rows));
+        const Mover<T> mover{adam, T(flow.step * steps.rate[number] * adam.rate_scale)};
+        if constexpr (flows) {
+            auxiliary_all(net, flow, w, flow_room);
+            auxiliary_all_back(net, flow, kl_weight, mover, w, flow_room);
+        }
+        learn<flows, T>(net, {rules, slab, theta, Parts<T>(state.first, net),
+                              Parts<T>(state.second, net), w, adam, rate,
+                              T(steps.lambda_rate[number] * adam.rate_scale), kl_weight});
+        if constexpr (flows) sample_all_back(net, flow, kl_weight, mover, w, flow_room);
         rows += n_rows;
         if (given) given += n_rows * net.n_units;
     }
@@ -106,22 +127,20 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
 
 template <class T>
 double run(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
-           State<T>& state, const Steps<T>& steps, Gemm<T> gemm, Memory& memory) {
+           State<T>& state, const Flows<T>& flows, const Steps<T>& steps, Gemm<T> gemm,
+           Memory& memory) {
     return with_activation(net.activation, [&](auto activation) {
-        return take_steps<activation.value, T>(net, slab, rules, data, state, steps, gemm, memory);
+        const auto take = flows.flows ? take_steps<activation.value, true, T>
+                                      : take_steps<activation.value, false, T>;
+        return take(net, slab, rules, data, state, flows, steps, gemm, memory);
     });
 }
 
+// Sum of the NLL of all rows over passes with the same moments of the weights.
 template <class T>
-double expected_nll(const Network& net, const Rules& rules, const Data<T>& data, const T* flat,
-                    const T* noise, std::uint32_t* generator, Index passes, Gemm<T> gemm,
-                    Memory& memory) {
-    const Index largest = data.n_rows < rows_at_once ? data.n_rows : rows_at_once;
-    Room<T> room(net, largest, memory);
-    Weights<T> w = weight_room<T>(net, memory);
-    const Parts<const T> theta(flat, net);
-    weight_moments(0, net.n_weights, theta, w);
-    bias_moments(net.n_units, theta, w);
+double nll_of_all_rows(const Network& net, const Rules& rules, const Data<T>& data,
+                       const T* bias_mu, const T* noise, std::uint32_t* generator, Index passes,
+                       Gemm<T> gemm, const Weights<T>& w, Index largest, Room<T>& room) {
     std::int64_t rows[rows_at_once];
     double sum = 0;
     for (Index begin = 0; begin < data.n_rows; begin += largest) {
@@ -131,7 +150,7 @@ double expected_nll(const Network& net, const Rules& rules, const Data<T>& data,
         for (Index pass = 0; pass < passes; ++pass) {
             draw_noise<T>(net, generator, nullptr, n_rows, room);
             with_activation(net.activation, [&](auto activation) {
-                forward<activation.value, T>(net, rules, theta.bias_mu, w, gemm, room);
+                forward<activation.value, T>(net, rules, bias_mu, w, gemm, room);
                 return 0.0;
             });
             sum += nll(net.likelihood, rules, outputs_of<T>(net, noise, room, nullptr));
@@ -142,8 +161,65 @@ double expected_nll(const Network& net, const Rules& rules, const Data<T>& data,
 }
 
 template <class T>
+double expected_nll(const Network& net, const Rules& rules, const Data<T>& data, const T* flat,
+                    const Flows<T>& flows, const T* noise, std::uint32_t* generator, Index passes,
+                    Gemm<T> gemm, Memory& memory) {
+    const Index largest = data.n_rows < rows_at_once ? data.n_rows : rows_at_once;
+    Room<T> room(net, largest, memory);
+    const Parts<const T> theta(flat, net);
+    Weights<T> w = weight_room<T>(net, theta.mu, flows.flows, memory);
+    bias_moments(net.n_units, theta, w);
+    const auto sum_over_passes = [&](Index count) {
+        weight_moments(0, net.n_weights, theta, w);
+        return nll_of_all_rows<T>(net, rules, data, theta.bias_mu, noise, generator, count, gemm, w,
+                                  largest, room);
+    };
+    if (!flows.flows) return sum_over_passes(passes);
+    FlowsRoom<T> flow_room;
+    flow_room.lay_out(net, flows, memory);
+    double sum = 0;
+    for (Index pass = 0; pass < passes; ++pass) {
+        draw_flow_noise<T>(net, flows, generator, nullptr, flow_room);
+        sample_all(net, flows, theta, w, flow_room);
+        sum += sum_over_passes(1);
+    }
+    return sum;
+}
+
+template <class T>
+double divergence(const Network& net, const Slab& slab, const T* flat, const Flows<T>& flows,
+                  std::uint32_t* generator, Memory& memory) {
+    const Parts<const T> theta(flat, net);
+    if (!flows.flows) return weight_divergence(net, slab, theta, theta.mu);
+    Weights<T> w = weight_room<T>(net, theta.mu, true, memory);
+    FlowsRoom<T> room;
+    room.lay_out(net, flows, memory);
+    draw_flow_noise<T>(net, flows, generator, flows.noise, room);
+    const double log_q = sample_all(net, flows, theta, w, room);
+    weight_moments(0, net.n_weights, theta, w);
+    const double log_r = auxiliary_all(net, flows, w, room);
+    return weight_divergence<T>(net, slab, theta, w.mu) + log_q - log_r;
+}
+
+template <class T>
+void multipliers(const Network& net, const Flows<T>& flows, std::uint32_t* generator, Index draws,
+                 T* out, Memory& memory) {
+    FlowsRoom<T> room;
+    room.lay_out(net, flows, memory);
+    for (Index draw = 0; draw < draws; ++draw) {
+        draw_flow_noise<T>(net, flows, generator, nullptr, room);
+        for (Index layer = 0; layer < net.n_layers; ++layer) {
+            const Flow<T>& flow = flows.flows[layer];
+            if (!flow.n_inputs) continue;
+            sample<T>(flow, flows.value + flow.start, room.scratch, room.layers[layer]);
+            for (Index i = 0; i < flow.n_inputs; ++i) *out++ = room.layers[layer].z[i];
+        }
+    }
+}
+
+template <class T>
 Kernel<T> kernel_of_this_file() {
-    return {run<T>, expected_nll<T>, divergence<T>, fill_normal<T>};
+    return {run<T>, expected_nll<T>, divergence<T>, multipliers<T>, fill_normal<T>};
 }
 
 }  // namespace

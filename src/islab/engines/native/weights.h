@@ -17,6 +17,9 @@ template <class T>
 struct Weights {
     T *alpha, *not_alpha;            // both, for 1 - alpha would round to 0 for sure weights
     T *sigma, *slope;                // slope is dsigma/drho
+    const T* mu;                     // theta's, or times the flows' z
+    T *factor, *by_factor;           // z of each weight and its gradient, with flows only
+    T* multiplied;                   // room for z mu, with flows only
     T *mean, *variance;              // E and V
     T *by_mean, *by_variance;        // gradients of the NLL
     T *bias_sigma, *bias_slope, *bias_variance;
@@ -87,12 +90,12 @@ inline void with_slab(const Slab& slab, double tau, Body body) {
 
 // -- moments ----------------------------------------------------------------------------------
 
-// Of the weights in [begin, end); U is T or const T.
+// Of the weights in [begin, end), from w.mu; U is T or const T.
 template <class T, class U>
 void weight_moments(Index begin, Index end, const Parts<U>& theta, Weights<T>& w) {
     sweep<T>(begin, end, [&](auto at) {
         const Sigmoids<T> inclusion = sigmoids<T>(at.load(theta.lam));
-        const Lanes<T> mu = at.load(theta.mu), alpha = inclusion.yes;
+        const Lanes<T> mu = at.load(w.mu), alpha = inclusion.yes;
         const Logistic<T> spread = logistic<T>(at.load(theta.rho));
         const Lanes<T> sigma = spread.softplus, mean = alpha * mu;
         at.store(w.alpha, alpha);
@@ -156,13 +159,13 @@ struct Learning {
 };
 
 // One step of a block's weights in [begin, end).
-template <class T, class SlabType>
+template <bool flows, class T, class SlabType>
 void step_weights(Index begin, Index end, const Block& block, const SlabType& slab,
                   const Learning<T>& l) {
     const T mu_rate = T(l.rate * block.mu_step), logit_psi = T(block.logit_psi);
     const T largest_rho = T(l.rules.largest_rho), largest_lambda = T(l.rules.largest_lambda);
     sweep<T>(begin, end, [&](auto at) {
-        Lanes<T> mu = at.load(l.theta.mu), rho = at.load(l.theta.rho), lam = at.load(l.theta.lam);
+        Lanes<T> mu = at.load(l.w.mu), rho = at.load(l.theta.rho), lam = at.load(l.theta.lam);
         const Lanes<T> alpha = at.load(l.w.alpha), sigma = at.load(l.w.sigma);
         const Lanes<T> gE = at.load(l.w.by_mean), gV = at.load(l.w.by_variance);
         const Lanes<T> not_alpha = at.load(l.w.not_alpha), c = fill<T>(l.kl_weight);
@@ -170,11 +173,16 @@ void step_weights(Index begin, Index end, const Block& block, const SlabType& sl
 
         const Lanes<T> by_alpha = c * (kl.value + lam - logit_psi) + mu * gE +
                                   gV * (sigma * sigma + (not_alpha - alpha) * mu * mu);
-        const Lanes<T> by_mu = alpha * (gE + c * kl.by_mu + T(2) * gV * not_alpha * mu);
+        Lanes<T> by_mu = alpha * (gE + c * kl.by_mu + T(2) * gV * not_alpha * mu);
         const Lanes<T> by_sigma = alpha * (T(2) * gV * sigma + c * kl.by_sigma);
         const Lanes<T> by_rho = by_sigma * at.load(l.w.slope);
         const Lanes<T> by_lam = by_alpha * alpha * not_alpha;
 
+        if constexpr (flows) {
+            mu = at.load(l.theta.mu);
+            at.store(l.w.by_factor, Lanes<T>(by_mu * mu));
+            by_mu = by_mu * at.load(l.w.factor);
+        }
         mu = l.adam.step(at, mu, l.first.mu, l.second.mu, by_mu, mu_rate);
         rho = l.adam.step(at, rho, l.first.rho, l.second.rho, by_rho, l.rate);
         lam = l.adam.step(at, lam, l.first.lam, l.second.lam, by_lam, l.lambda_rate);
@@ -187,15 +195,15 @@ void step_weights(Index begin, Index end, const Block& block, const SlabType& sl
 }
 
 // One step, and the moments for the next: in two loops, whose shorter chains of operations
-// overlap better, over portions that stay in the cache.
-template <class T, class SlabType>
+// overlap better, over portions that stay in the cache. With flows the next z comes first.
+template <bool flows, class T, class SlabType>
 void learn_block(const Block& block, const SlabType& slab, const Learning<T>& l) {
     constexpr Index portion = 512;
     const Index stop = block.start + block.size;
     for (Index begin = block.start; begin < stop; begin += portion) {
         const Index end = begin + portion < stop ? begin + portion : stop;
-        step_weights<T>(begin, end, block, slab, l);
-        weight_moments(begin, end, l.theta, l.w);
+        step_weights<flows, T>(begin, end, block, slab, l);
+        if constexpr (!flows) weight_moments(begin, end, l.theta, l.w);
     }
 }
 
@@ -235,24 +243,26 @@ double sum_over(Index begin, Index end, Value value) {
 }
 
 template <class T, class SlabType>
-double block_divergence(const Block& block, const SlabType& slab, const Parts<const T>& theta) {
+double block_divergence(const Block& block, const SlabType& slab, const Parts<const T>& theta,
+                        const T* mu) {
     return sum_over<T>(block.start, block.start + block.size, [&](auto at) {
         const Lanes<T> lam = at.load(theta.lam);
         const Logistic<T> inclusion = logistic<T>(lam), spread = logistic<T>(at.load(theta.rho));
-        const Lanes<T> included = slab(at.load(theta.mu), spread.softplus).value;
+        const Lanes<T> included = slab(at.load(mu), spread.softplus).value;
         return inclusion.sigmoid * (included + lam - T(block.logit_psi)) - inclusion.softplus -
                T(block.log_not_psi);
     });
 }
 
+// `mu` are the means of the weights, theta's or times the flows' z.
 template <class T>
-double divergence(const Network& net, const Slab& slab, const T* flat) {
-    const Parts<const T> theta(flat, net);
+double weight_divergence(const Network& net, const Slab& slab, const Parts<const T>& theta,
+                         const T* mu) {
     double sum = 0;
     for (Index number = 0; number < net.n_blocks; ++number) {
         const Block& block = net.blocks[number];
         with_slab<T>(slab, block.tau, [&](const auto& scaled) {
-            sum += block_divergence<T>(block, scaled, theta);
+            sum += block_divergence<T>(block, scaled, theta, mu);
         });
     }
     const GaussianSlab<T> bias_slab(slab.bias_tau);
