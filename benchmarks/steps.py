@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,9 +22,7 @@ import numpy as np
 import torch
 
 from islab.architecture import Architecture
-from islab.engines import Engine, Problem, Steps
-from islab.engines.flow_engine import FlowEngine
-from islab.engines.torch_engine import TorchEngine
+from islab.engines import Engine, EngineChoice, Problem, Steps
 from islab.posterior import Posterior
 from islab.priors import Prior
 from plain import PlainFlowLayer, PlainLayer, PlainNetwork
@@ -116,13 +115,13 @@ def seconds_per_step(
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def engines() -> dict[str, Callable[..., Engine]]:
-    found: dict[str, Callable[..., Engine]] = {"torch": TorchEngine}
-    try:
-        from islab.engines.native import NativeEngine
-    except ImportError:
-        return found
-    return {**found, "native": NativeEngine}
+def engines(posterior: str = "lrt") -> dict[str, Callable[..., Engine]]:
+    """The engines that are there for a kind of posterior."""
+    found: dict[str, Callable[..., Engine]] = {}
+    for name in ("torch", "native"):
+        with suppress(ImportError):
+            found[name] = EngineChoice(name, posterior=posterior).resolve()
+    return found
 
 
 def measure(rounds: int, budget: float) -> dict:
@@ -135,10 +134,9 @@ def measure(rounds: int, budget: float) -> dict:
             runners[label] = engine_runner(kind, size, problem, size.batch)
         results["lrt"][name] = seconds_per_step(runners, rounds, budget)
         show("lrt", name, results["lrt"][name])
-        runners = {
-            "plain": plain_runner(PlainFlowLayer, size, problem, size.flow_batch),
-            "torch": engine_runner(FlowEngine, size, problem, size.flow_batch),
-        }
+        runners = {"plain": plain_runner(PlainFlowLayer, size, problem, size.flow_batch)}
+        for label, kind in engines("flow").items():
+            runners[label] = engine_runner(kind, size, problem, size.flow_batch)
         results["flow"][name] = seconds_per_step(runners, rounds, budget)
         show("flow", name, results["flow"][name])
     return results

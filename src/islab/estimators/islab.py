@@ -97,7 +97,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
     posterior : {"lrt", "flow"}
-        Independent weights, or weights tied by a normalizing flow (needs torch).
+        Independent weights, or weights tied by a normalizing flow.
     input_skip : bool
         Whether covariates enter every layer or only the first.
     sparsity : "auto" or float
@@ -226,7 +226,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
     posterior : {"lrt", "flow"}
-        Independent weights, or weights tied by a normalizing flow (needs torch).
+        Independent weights, or weights tied by a normalizing flow.
     input_skip : bool
         Whether covariates enter every layer or only the first.
     sparsity : "auto" or float

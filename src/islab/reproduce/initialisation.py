@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import ceil, log
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,6 @@ RANGES = (
     (0.9, 0.99),
     (0.99, 0.999),
 )
-# The paper trains for 5,000 and 2,000 epochs, minutes of a processor for each range.
-EPOCHS = {"islab-lrt": 1000, "islab-flow": 400}
 PANELS = {
     "pearson_median": "correlation",
     "rmse_median": "RMSE",
@@ -72,7 +70,7 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
     """One fit whose inclusion probabilities all start between these bounds."""
     from threadpoolctl import threadpool_limits
 
-    from islab.reproduce.methods import QUICK_EPOCHS, make_estimator
+    from islab.reproduce.methods import QUICK_EPOCHS, epochs_of, make_estimator
     from islab.reproduce.scores import score
     from islab.reproduce.tasks import load_task
 
@@ -84,18 +82,13 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
         start = replace(
             estimator.recipe.initial, covariate_inclusion=logits, hidden_inclusion=logits
         )
-        network = estimator.recipe.network
-        epochs = QUICK_EPOCHS if quick else EPOCHS[method]
-        estimator.recipe = replace(
-            estimator.recipe,
-            initial=start,
-            network=replace(network, n_steps=epochs * ceil(len(task.y_train) / network.batch_size)),
-        )
+        estimator.recipe = replace(estimator.recipe, initial=start)
         began = time.process_time()
         estimator.fit(task.x_train, task.y_train)
         seconds = time.process_time() - began
         scores = score(estimator, task)
     cell = {"dataset": NAME, "method": method, "recipe": "paper", "seed": 0}
+    epochs = QUICK_EPOCHS if quick else epochs_of("abalone", method)
     place = {"low": low, "high": high, "epochs": epochs}
     return {**cell, **place, **scores, "seconds": round(seconds, 3), **circumstances()}
 
