@@ -347,8 +347,8 @@ void sample_back(const Flow<T>& flow, const Numbers<T>& all, T weight, const Mov
 template <class T>
 struct FlowsRoom {
     void lay_out(const Network& net, const Flows<T>& flows, Memory& memory) {
-        unit_eps = take<T>(memory, net.n_units);
-        by_unit = take<T>(memory, net.n_units);
+        for (T** part : {&unit_eps, &unit_mean, &unit_variance})
+            *part = take<T>(memory, net.n_units);
         Index widest = 0, most_inputs = 0;
         for (Index layer = 0; layer < net.n_layers; ++layer) {
             const Flow<T>& flow = flows.flows[layer];
@@ -361,8 +361,8 @@ struct FlowsRoom {
     }
     FlowRoom<T> layers[islab::most_flows];
     Scratch<T> scratch{};
-    T* unit_eps;  // (units,) noise of the statistics
-    T* by_unit;   // their derivatives by units
+    T* unit_eps;                     // (units,) noise of the statistics
+    T *unit_mean, *unit_variance;    // of c W of each unit; then the statistic's derivatives
 };
 
 // Calls body(unit, first weight, how many, first of the layer's inputs) for the rows of a layer's
@@ -421,14 +421,8 @@ double sample_all(const Network& net, const Flows<T>& flows, const Parts<U>& the
     return log_q;
 }
 
-// Mean and standard deviation of c W for a unit: what its rows add.
-template <class T>
-struct UnitSum {
-    T mean = 0, variance = T(1e-12);
-};
-
 // The statistics of the layers' weights, means over units of hardtanh(c W); the sum of log r.
-// Leaves in by_unit which units the statistic depends on, as a share of it.
+// Leaves the statistic's derivatives by the mean and the variance of c W of each unit.
 template <class T>
 double auxiliary_all(const Network& net, const Flows<T>& flows, const Weights<T>& w,
                      FlowsRoom<T>& room) {
@@ -438,20 +432,12 @@ double auxiliary_all(const Network& net, const Flows<T>& flows, const Weights<T>
         const Layer& layer = net.layers[number];
         FlowRoom<T>& own = room.layers[number];
         if (!flow.n_inputs) continue;
-        own.statistic = 0;
-        UnitSum<T> sum;
-        Index present = layer.first_unit;
-        const auto finish = [&] {
-            const T sd = std::sqrt(sum.variance);
-            const T drawn = sum.mean + sd * room.unit_eps[present];
-            const bool inside = drawn > T(-1) && drawn < T(1);
-            own.statistic += (inside ? drawn : drawn < T(0) ? T(-1) : T(1)) / T(layer.width);
-            room.by_unit[present] = inside ? T(1) / T(layer.width) : T(0);
-            room.unit_eps[present] /= T(2) * sd;  // for the way back
-            sum = {};
-        };
+        const Index end = layer.first_unit + layer.width;
+        for (Index unit = layer.first_unit; unit < end; ++unit) {
+            room.unit_mean[unit] = 0;
+            room.unit_variance[unit] = T(1e-12);
+        }
         weight_rows(net, layer, [&](Index unit, Index first, Index count, Index input) {
-            if (unit != present) finish(), present = unit;
             Lanes<T> mean{}, variance{};
             const T *means = w.mean + first, *variances = w.variance + first;
             const T* c = own.used_c + input;
@@ -460,10 +446,19 @@ double auxiliary_all(const Network& net, const Flows<T>& flows, const Weights<T>
                 mean += place.load(means) * each_c;
                 variance += place.load(variances) * each_c * each_c;
             });
-            sum.mean += total<T>(mean);
-            sum.variance += total<T>(variance);
+            room.unit_mean[unit] += total<T>(mean);
+            room.unit_variance[unit] += total<T>(variance);
         });
-        if (layer.width) finish();
+        own.statistic = 0;
+        const T share = T(1) / T(layer.width);
+        for (Index unit = layer.first_unit; unit < end; ++unit) {
+            const T sd = std::sqrt(room.unit_variance[unit]), eps = room.unit_eps[unit];
+            const T drawn = room.unit_mean[unit] + sd * eps;
+            const bool inside = drawn > T(-1) && drawn < T(1);
+            own.statistic += share * (inside ? drawn : drawn < T(0) ? T(-1) : T(1));
+            room.unit_mean[unit] = inside ? share : T(0);
+            room.unit_variance[unit] = inside ? share * eps / (T(2) * sd) : T(0);
+        }
         log_r += auxiliary<T>(flow, flows.value + flow.start, room.scratch, own);
     }
     return log_r;
@@ -489,8 +484,8 @@ void auxiliary_all_back(const Network& net, const Flows<T>& flows, T weight, con
         for (Index i = 0; i < flow.n_used; ++i) own.by_used_c[i] = 0;
         weight_rows(net, net.layers[number],
                     [&](Index unit, Index first, Index count, Index input) {
-            const T by_mean = own.by_statistic * room.by_unit[unit];
-            const T by_variance = by_mean * room.unit_eps[unit];
+            const T by_mean = own.by_statistic * room.unit_mean[unit];
+            const T by_variance = own.by_statistic * room.unit_variance[unit];
             T *by_means = w.by_mean + first, *by_variances = w.by_variance + first;
             const T *means = w.mean + first, *variances = w.variance + first;
             const T* c = own.used_c + input;

@@ -402,6 +402,8 @@ class Learner {
         const Index reached = layer.first_unit < net_.n_covariate_rows ? net_.n_covariates : 0;
         const Index inputs = layer.width && v ? layer.below + reached : flow.n_used;
         const auto* numbers = checked<std::int64_t>(used, "used", {inputs});
+        if (inputs > v)
+            reject(std::to_string(inputs) + " inputs in use", "at most " + std::to_string(v));
         for (Index i = 0; i < inputs; ++i)
             if (numbers[i] < 0 || numbers[i] >= v)
                 reject("input " + std::to_string(numbers[i]) + " of a flow",
