@@ -1,0 +1,64 @@
+"""Which engine learns what."""
+
+import subprocess
+import sys
+
+import pytest
+
+from islab.engines import EngineChoice
+
+CODE = """
+import sys
+from sklearn.datasets import load_iris
+from islab import ISLaBClassifier
+
+model = ISLaBClassifier(posterior="flow", n_restarts=1, max_epochs=3, random_state=0)
+X, y = load_iris(return_X_y=True)
+model.fit(X, y).predict_proba(X)
+assert model.posterior_.multipliers is not None
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "posterior", "expected"),
+    [
+        ("auto", "lrt", "NativeEngine"),
+        ("auto", "flow", "NativeFlowEngine"),
+        ("native", "flow", "NativeFlowEngine"),
+        ("torch", "lrt", "TorchEngine"),
+        ("torch", "flow", "FlowEngine"),
+    ],
+)
+def test_posteriors_have_an_engine_of_either_kind(name, posterior, expected):
+    pytest.importorskip("islab.engines.native")
+    pytest.importorskip("torch")
+    assert EngineChoice(name, posterior=posterior).resolve().__name__ == expected
+
+
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+def test_without_the_compiled_engine_torch_learns(monkeypatch, posterior):
+    pytest.importorskip("torch")
+    for module in ("islab.engines.native", "islab.engines.native.flow"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert "native" not in EngineChoice(posterior=posterior).resolve().__module__
+    with pytest.raises(ImportError):
+        EngineChoice("native", posterior=posterior).resolve()
+
+
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+def test_without_any_engine_the_remedy_is_named(monkeypatch, posterior):
+    for module in ("native", "native.flow", "torch_engine", "flow_engine"):
+        monkeypatch.setitem(sys.modules, f"islab.engines.{module}", None)
+    with pytest.raises(ImportError, match=r"pip install islab-bnn\[torch\]"):
+        EngineChoice(posterior=posterior).resolve()
+
+
+def test_the_compiled_engine_stays_on_the_cpu():
+    with pytest.raises(ValueError, match="use engine='torch'"):
+        EngineChoice("native", device="cuda")
+
+
+def test_flows_need_no_torch():
+    pytest.importorskip("islab.engines.native")
+    subprocess.run([sys.executable, "-c", CODE], check=True)
