@@ -122,6 +122,8 @@ def test_activation_slope_matches_finite_differences(activation):
     step = 1e-6
     numeric = (activate(activation, z + step) - activate(activation, z - step)) / (2 * step)
     np.testing.assert_allclose(activation_slope(activation, z), numeric, atol=1e-8)
+    known = activation_slope(activation, z, activate(activation, z))
+    np.testing.assert_array_equal(known, activation_slope(activation, z))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

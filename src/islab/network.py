@@ -31,17 +31,17 @@ def activate(name: str, z: Float) -> Float:
     return z
 
 
-def activation_slope(name: str, z: Float) -> Float:
-    """Its derivative."""
+def activation_slope(name: str, z: Float, value: Float | None = None) -> Float:
+    """Its derivative at ``z``, where its ``value`` may be known."""
     if name == "relu":
         return (z > 0).astype(z.dtype)
     if name == "leaky_relu":
         return np.where(z > 0, 1.0, LEAKY_SLOPE).astype(z.dtype)
     if name == "sigmoid":
-        probability = sigmoid(z)
+        probability = sigmoid(z) if value is None else value
         return probability * (1 - probability)
     if name == "tanh":
-        return 1 - np.tanh(z) ** 2
+        return 1 - (np.tanh(z) if value is None else value) ** 2
     return np.ones_like(z)
 
 

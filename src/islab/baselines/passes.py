@@ -130,9 +130,9 @@ class Pass:
                     slopes.scales[..., inputs] = by_sent * self.sources[block]
                     by_sent *= scales[..., inputs]
                 if block.source == "hidden":
-                    by_hidden = by_sent
+                    by_hidden, hidden = by_sent, self.sources[block]
             if layer:
-                flow = by_hidden * activation_slope(net.activation, self.z[layer - 1])
+                flow = by_hidden * activation_slope(net.activation, self.z[layer - 1], hidden)
         return slopes
 
     def _empty_slopes(self, flow: Float) -> Slopes:

@@ -139,6 +139,7 @@ struct Steps {
 };
 
 constexpr Index most_transforms = 16, most_flows = 64;
+constexpr Index n_flow_vectors = 7;  // at the start of a flow's parameters
 
 // Numbers that a row of a matrix may have: from `begin` up to `end`.
 struct Reach {

@@ -258,7 +258,8 @@ class Learner {
             flows[i].largest_log_scale = largest_log_scale;
             flows[i].start = start;
             const Index v = flows[i].n_inputs, h = flows[i].width;
-            start += 7 * v + 2 * flows[i].n_transforms * ((v + h + 2 * v + 2) * h + 2 * v);
+            const Index transform = (v + h + 2 * v + 2) * h + 2 * v;
+            start += n_flow_vectors * v + 2 * flows[i].n_transforms * transform;
         }
         own_flows_ = std::move(own);
         flows_ = std::move(flows);
