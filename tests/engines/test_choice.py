@@ -54,6 +54,13 @@ def test_without_any_engine_the_remedy_is_named(monkeypatch, posterior):
         EngineChoice(posterior=posterior).resolve()
 
 
+@pytest.mark.parametrize("choice", [EngineChoice("torch"), EngineChoice(device="cuda")])
+def test_torch_that_was_asked_for_is_named(monkeypatch, choice):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"torch engine needs torch.*islab-bnn\[torch\]"):
+        choice.resolve()
+
+
 def test_the_compiled_engine_stays_on_the_cpu():
     with pytest.raises(ValueError, match="use engine='torch'"):
         EngineChoice("native", device="cuda")

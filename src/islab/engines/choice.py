@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from islab.engines.base import Engine, Problem
+from islab.optional import needed
 from islab.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -57,13 +58,22 @@ class EngineChoice:
 
     def resolve(self) -> type[Engine]:
         """The engine class."""
-        if self.name != "torch" and self.device == "cpu":
-            try:
-                return _native_engine(self.posterior)
-            except ImportError:
-                if self.name == "native":
-                    raise
-        return _torch_engine(self.posterior)
+        if self.name == "torch" or self.device != "cpu":
+            needed("torch", "The torch engine", "islab-bnn[torch]")
+            return _torch_engine(self.posterior)
+        try:
+            return _native_engine(self.posterior)
+        except ImportError:
+            if self.name == "native":
+                raise
+        try:
+            return _torch_engine(self.posterior)
+        except ImportError as error:
+            raise ImportError(
+                "No engine to train with: the compiled module is missing and torch is not "
+                "installed; install a wheel of islab-bnn, a C++ compiler, or "
+                "`pip install islab-bnn[torch]`."
+            ) from error
 
     def with_independent_weights(self) -> EngineChoice:
         """The same choice for an LRT posterior."""
@@ -89,15 +99,10 @@ def _native_engine(posterior: str) -> type[Engine]:
 
 
 def _torch_engine(posterior: str) -> type[Engine]:
-    try:
-        if posterior == "flow":
-            from islab.engines.flow_engine import FlowEngine
+    if posterior == "flow":
+        from islab.engines.flow_engine import FlowEngine
 
-            return FlowEngine
-        from islab.engines.torch_engine import TorchEngine
-    except ImportError as error:
-        raise ImportError(
-            "No engine to train with: the compiled module is missing and torch is not installed; "
-            "install a wheel of islab-bnn, a C++ compiler, or `pip install islab-bnn[torch]`."
-        ) from error
+        return FlowEngine
+    from islab.engines.torch_engine import TorchEngine
+
     return TorchEngine

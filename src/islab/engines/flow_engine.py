@@ -188,9 +188,10 @@ class FlowEngine(TorchEngine):
         for piece, free in zip(self.flows, self._free, strict=True):
             if piece.grad is not None:
                 piece.grad.mul_(free)
-        self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
-        self.flow_optimiser.step()
-        self.flow_optimiser.zero_grad()
+        if self.flows:
+            self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
+            self.flow_optimiser.step()
+            self.flow_optimiser.zero_grad()
         super()._update(rate, lambda_rate)
 
     # -- memory -------------------------------------------------------------------------
@@ -200,9 +201,9 @@ class FlowEngine(TorchEngine):
     ) -> None:
         """Each piece is a tensor of its own: gradients then need not be put together."""
         self.flows = [piece.requires_grad_() for piece in self._pieces(flows)]
-        self.flow_optimiser = self._adam(
-            self.flows, [self._pieces(moment) for moment in moments], n_steps
-        )
+        if self.flows:
+            of_pieces = [self._pieces(moment) for moment in moments]
+            self.flow_optimiser = self._adam(self.flows, of_pieces, n_steps)
 
     def _pieces(self, flat: NDArray) -> list[Tensor]:
         """A number for every parameter of the flows, cut into pieces, group after group."""

@@ -357,7 +357,8 @@ class TorchEngine:
 
     def _start(self, posterior: Posterior, seed: int) -> NDArray:
         """All parameters of the starting posterior, flat."""
-        parts = (posterior.mu, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+        means = posterior.mu * posterior.mean_multiplier()
+        parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
         return np.concatenate(parts)
 
     def _allocate(

@@ -136,13 +136,13 @@ def _target(task: Task) -> tuple[NDArray, str]:
 def _flow_parameters(model: Any, method: str) -> int:
     if not method.endswith("flow"):
         return 0
-    from islab.engines.flows import FlowGroup
+    from islab.engines.flows import FlowGroup, tied_layers
 
     posterior = model.posterior_
     if posterior.multipliers is None:
         return 0
     net = posterior.architecture
-    sizes = [net.n_inputs(layer) for layer, width in enumerate(net.widths) if width]
+    sizes = [net.n_inputs(layer) for layer in tied_layers(net)]
     groups = [FlowGroup((0,), size, "iaf", N_TRANSFORMS, FLOW_WIDTH) for size in sizes]
     return int(sum(group.free().sum() for group in groups))
 

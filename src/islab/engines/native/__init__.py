@@ -102,7 +102,8 @@ class NativeEngine:
             instructions=self.instructions,
             **_wiring(posterior.architecture),
         )
-        parts = (posterior.mu, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+        means = posterior.mu * posterior.mean_multiplier()
+        parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
         self._allocate(posterior.architecture, np.concatenate(parts))
 
     # -- protocol -----------------------------------------------------------------------

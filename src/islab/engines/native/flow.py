@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
@@ -85,9 +86,9 @@ class NativeFlowEngine(NativeEngine):
             generator=self.generator.copy(), draws=BANK, flow=self._flow()
         )
         bank = [np.ones((BANK, size)) for size in self.n_inputs]
-        ends = np.cumsum([group.n_inputs for group in self.groups])[:-1]
-        for group, z in zip(self.groups, np.split(drawn, ends, axis=1), strict=True):
-            bank[group.layers[0]] = z.astype(float)
+        ends = accumulate(group.n_inputs for group in self.groups)
+        for group, end in zip(self.groups, ends, strict=True):
+            bank[group.layers[0]] = drawn[:, end - group.n_inputs : end].astype(float)
         return with_multipliers(super().posterior(), bank, self.layer_inputs)
 
     def kl(self) -> float:
@@ -161,14 +162,18 @@ def _reach(group: FlowGroup | None, name: str) -> NDArray[np.int32]:
     """
     if group is None:
         return np.zeros((0, 0, 2), dtype=np.int32)
-    masks = np.array([getattr(transform, name) for transform in group.transforms])
-    rows = np.swapaxes(masks, 1, 2) if name == "last" else masks
-    begin = rows.argmax(axis=2)
-    return np.stack([begin, begin + rows.sum(axis=2)], axis=2).astype(np.int32)
+    n_rows = {"first": group.n_inputs, "middle": group.width, "last": 2 * group.n_inputs}[name]
+    reach = np.zeros((group.n_transforms, n_rows, 2), dtype=np.int32)
+    for transform, pairs in zip(group.transforms, reach, strict=True):
+        mask = transform.last.T if name == "last" else getattr(transform, name)
+        pairs[:, 0] = mask.argmax(axis=1)
+        pairs[:, 1] = pairs[:, 0] + mask.sum(axis=1)
+    return reach
 
 
 def _moved(group: FlowGroup | None) -> NDArray:
     """The entries that each transform moves, (transforms, inputs)."""
     if group is None:
         return np.zeros((0, 0))
-    return np.array([transform.moved for transform in group.transforms])
+    moved = [transform.moved for transform in group.transforms]
+    return np.array(moved).reshape(group.n_transforms, group.n_inputs)

@@ -2,7 +2,7 @@
 // for each input of the layer, the same for all rows of a batch.
 //
 //     z ~ q: a Gaussian, pushed through transforms      mean of a weight: z mu
-//     loss:  NLL + c (KL(z) + log q(z) - log r(z | W))
+//     loss:  NLL + weight (KL(z) + log q(z) - log r(z | W))
 //
 // A transform is z' = z exp(s) + t, where s and t come from a network with two hidden layers of
 // tanh. There is one z in a step, so products are of a matrix and a vector, gradients of matrices
@@ -11,7 +11,7 @@
 // Parameters of a layer's flow: mean and log variance of q, mean and log variance of r, then c, b1
 // and b2, by which r depends on the weights; then q's transforms and r's. A transform has the
 // weights and biases of its three maps: (inputs, width), (width, width), (2 inputs, width). The
-// long side lies together in all of them: the first two maps have their sources in rows, the last
+// hidden side lies together in all of them: the first two maps have their sources in rows, the last
 // its targets. A row may only have numbers from `begin` to `end`, which is how an autoregressive
 // network is told what not to look at.
 
@@ -132,13 +132,8 @@ struct Maps {
 };
 
 template <class T>
-Lanes<T> tanh_of(Lanes<T> x) {
-    return T(2) * sigmoids<T>(T(2) * x).yes - T(1);
-}
-
-template <class T>
 void take_tanh(T* x, Index count) {
-    sweep<T>(0, count, [&](auto at) { at.store(x, tanh_of<T>(at.load(x))); });
+    sweep<T>(0, count, [&](auto at) { at.store(x, hyperbolic_tangent<T>(at.load(x))); });
 }
 
 // By x from by tanh(x).
@@ -173,7 +168,7 @@ double push(const Flow<T>& flow, const Transform<T>& transform, const T* w, cons
     Lanes<T> log_det{};
     sweep<T>(0, n, [&](auto at) {
         const Lanes<T> moved = at.load(transform.moved);
-        const Lanes<T> s = moved * (largest * tanh_of<T>(at.load(scratch.pair) / largest));
+        const Lanes<T> s = moved * (largest * hyperbolic_tangent<T>(at.load(scratch.pair) / largest));
         at.store(trace.s, s);
         at.store(z, Lanes<T>(at.load(z) * exponential(s) + moved * at.load(shift)));
         log_det += s;
@@ -228,7 +223,13 @@ struct Vectors {
           b1(c + n),
           b2(b1 + n),
           transforms(b2 + n) {}
+    static constexpr Index count = 7;
 };
+
+template <class T>
+Index flow_size(const Flow<T>& flow) {
+    return Vectors<T>::count * flow.n_inputs + 2 * flow.n_transforms * Maps(flow).size;
+}
 
 // What a step remembers of a layer's flow.
 template <class T>
@@ -237,7 +238,7 @@ struct FlowRoom {
     T* pulled;             // z at the end of r's transforms
     T *used_z, *used_c;    // (inputs in use,) entries of z and of c, hidden units first
     T *by_used_z, *by_used_c;
-    Trace<T> q[islab::most_transforms], r[islab::most_transforms];
+    Trace<T> *q, *r;       // one for each transform
     T statistic, by_statistic;
 };
 
@@ -247,10 +248,12 @@ void make_room(const Flow<T>& flow, Memory& memory, FlowRoom<T>& room) {
     for (T** part : {&room.eps, &room.z, &room.by_z, &room.pulled, &room.used_z, &room.used_c,
                      &room.by_used_z, &room.by_used_c})
         *part = take<T>(memory, n);
-    for (Index number = 0; number < flow.n_transforms; ++number)
-        for (Trace<T>* trace : {&room.q[number], &room.r[number]})
-            *trace = {take<T>(memory, n), take<T>(memory, flow.width), take<T>(memory, flow.width),
-                      take<T>(memory, n)};
+    for (Trace<T>** traces : {&room.q, &room.r}) {
+        *traces = take<Trace<T>>(memory, flow.n_transforms);
+        for (Index number = 0; number < flow.n_transforms; ++number)
+            (*traces)[number] = {take<T>(memory, n), take<T>(memory, flow.width),
+                                 take<T>(memory, flow.width), take<T>(memory, n)};
+    }
 }
 
 // z from eps, and log q(z).
@@ -349,6 +352,7 @@ struct FlowsRoom {
     void lay_out(const Network& net, const Flows<T>& flows, Memory& memory) {
         for (T** part : {&unit_eps, &unit_mean, &unit_variance})
             *part = take<T>(memory, net.n_units);
+        layers = take<FlowRoom<T>>(memory, net.n_layers);
         Index widest = 0, most_inputs = 0;
         for (Index layer = 0; layer < net.n_layers; ++layer) {
             const Flow<T>& flow = flows.flows[layer];
@@ -359,7 +363,7 @@ struct FlowsRoom {
         scratch = {take<T>(memory, 2 * most_inputs), take<T>(memory, widest),
                    take<T>(memory, widest), take<T>(memory, most_inputs)};
     }
-    FlowRoom<T> layers[islab::most_flows];
+    FlowRoom<T>* layers;
     Scratch<T> scratch{};
     T* unit_eps;                     // (units,) noise of the statistics
     T *unit_mean, *unit_variance;    // of c W of each unit; then the statistic's derivatives
@@ -454,8 +458,9 @@ double auxiliary_all(const Network& net, const Flows<T>& flows, const Weights<T>
         for (Index unit = layer.first_unit; unit < end; ++unit) {
             const T sd = std::sqrt(room.unit_variance[unit]), eps = room.unit_eps[unit];
             const T drawn = room.unit_mean[unit] + sd * eps;
+            const T held = drawn <= T(-1) ? T(-1) : drawn >= T(1) ? T(1) : drawn;
             const bool inside = drawn > T(-1) && drawn < T(1);
-            own.statistic += share * (inside ? drawn : drawn < T(0) ? T(-1) : T(1));
+            own.statistic += share * held;
             room.unit_mean[unit] = inside ? share : T(0);
             room.unit_variance[unit] = inside ? share * eps / (T(2) * sd) : T(0);
         }

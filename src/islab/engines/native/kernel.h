@@ -9,8 +9,8 @@
 //
 //     dNLL/dE = G' h         dNLL/dV = Gv' h^2         dNLL/dh = G E + 2 h (Gv V)
 //
-// and everything about a weight (the chain to mu, rho and lambda, the divergence, Adam, and the
-// E and V of the next step) happens in one pass over the flat parameter vectors.
+// and everything about a weight (the chain to mu, rho and lambda, the divergence, Adam, and,
+// without flows, the E and V of the next step) happens in one pass over the flat parameter vectors.
 //
 // Parameters. Flat vectors in the order of islab.architecture: covariate weights of all layers as
 // one matrix C (units, covariates), then the hidden weights of each later layer (width, width
@@ -138,9 +138,6 @@ struct Steps {
     const T* noise;  // (sum of sizes, units) or null
 };
 
-constexpr Index most_transforms = 16, most_flows = 64;
-constexpr Index n_flow_vectors = 7;  // at the start of a flow's parameters
-
 // Numbers that a row of a matrix may have: from `begin` up to `end`.
 struct Reach {
     std::int32_t begin, end;
@@ -200,6 +197,8 @@ struct Kernel {
     // Divergence of the parameters from the prior; with flows, for one z.
     double (*divergence)(const Network&, const Slab&, const T* theta, const Flows<T>&,
                          std::uint32_t* generator, Memory&);
+    // Number of a flow's parameters.
+    Index (*flow_size)(const Flow<T>&);
     // Draws of z of all layers, (draws, inputs of all layers).
     void (*multipliers)(const Network&, const Flows<T>&, std::uint32_t* generator, Index draws,
                         T* out, Memory&);

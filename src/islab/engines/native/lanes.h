@@ -261,4 +261,9 @@ inline Sigmoids<T> sigmoids(Lanes<T> x) {
     return {x < T(0) ? small : large, x < T(0) ? large : small};
 }
 
+template <class T>
+inline Lanes<T> hyperbolic_tangent(Lanes<T> x) {
+    return T(2) * sigmoids<T>(T(2) * x).yes - T(1);
+}
+
 }  // namespace

@@ -119,7 +119,7 @@ inline Lanes<T> activate(Lanes<T> z, T leaky_slope) {
     if constexpr (activation == Activation::relu) return at_least<T>(z, T(0));
     if constexpr (activation == Activation::leaky_relu) return z > T(0) ? z : leaky_slope * z;
     if constexpr (activation == Activation::sigmoid) return sigmoids<T>(z).yes;
-    if constexpr (activation == Activation::tanh) return T(2) * sigmoids<T>(T(2) * z).yes - T(1);
+    if constexpr (activation == Activation::tanh) return hyperbolic_tangent<T>(z);
     return z;
 }
 

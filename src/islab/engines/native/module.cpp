@@ -245,9 +245,9 @@ class Learner {
         const auto lock = lock_or_reject();
         const std::size_t n = layers_.size();
         if (first.size() != n || middle.size() != n || last.size() != n || moved.size() != n ||
-            used.size() != n || Index(n) > most_flows)
+            used.size() != n)
             reject(std::to_string(first.size()) + " flows",
-                   "one for each of at most " + std::to_string(most_flows) + " layers");
+                   "one for each of " + std::to_string(n) + " layers");
         if (!(largest_log_scale > 0))
             reject("largest_log_scale=" + std::to_string(largest_log_scale), "a positive number");
         std::vector<OwnFlow> own(n);
@@ -257,9 +257,7 @@ class Learner {
             flows[i] = take_flow(first[i], middle[i], last[i], moved[i], used[i], layers_[i], own[i]);
             flows[i].largest_log_scale = largest_log_scale;
             flows[i].start = start;
-            const Index v = flows[i].n_inputs, h = flows[i].width;
-            const Index transform = (v + h + 2 * v + 2) * h + 2 * v;
-            start += n_flow_vectors * v + 2 * flows[i].n_transforms * transform;
+            start += kernel_.flow_size(flows[i]);
         }
         own_flows_ = std::move(own);
         flows_ = std::move(flows);
@@ -368,9 +366,6 @@ class Learner {
         flow.n_inputs = moved.shape(1);
         flow.width = middle.shape(1);
         flow.n_used = used.size();
-        if (flow.n_transforms > most_transforms)
-            reject(std::to_string(flow.n_transforms) + " transforms",
-                   "at most " + std::to_string(most_transforms));
         require_dimension("inputs of a flow", flow.n_inputs);
         require_dimension("width of a flow", flow.width);
         const Index n = flow.n_transforms, v = flow.n_inputs, h = flow.width;
@@ -401,7 +396,7 @@ class Learner {
             transform.moved = own.moved.data() + i * v;
         }
         const Index reached = layer.first_unit < net_.n_covariate_rows ? net_.n_covariates : 0;
-        const Index inputs = layer.width && v ? layer.below + reached : flow.n_used;
+        const Index inputs = layer.width ? layer.below + reached : flow.n_used;
         const auto* numbers = checked<std::int64_t>(used, "used", {inputs});
         if (inputs > v)
             reject(std::to_string(inputs) + " inputs in use", "at most " + std::to_string(v));

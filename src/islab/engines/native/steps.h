@@ -80,7 +80,7 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
     Room<T> room(net, steps.largest, memory);
     const Parts<T> theta(state.theta, net);
     Weights<T> w = weight_room<T>(net, theta.mu, flows, memory);
-    FlowsRoom<T> flow_room;
+    FlowsRoom<T> flow_room{};
     if constexpr (flows)
         flow_room.lay_out(net, flow, memory);
     else
@@ -219,7 +219,8 @@ void multipliers(const Network& net, const Flows<T>& flows, std::uint32_t* gener
 
 template <class T>
 Kernel<T> kernel_of_this_file() {
-    return {run<T>, expected_nll<T>, divergence<T>, multipliers<T>, fill_normal<T>};
+    return {run<T>,       expected_nll<T>, divergence<T>,
+            flow_size<T>, multipliers<T>,  fill_normal<T>};
 }
 
 }  // namespace

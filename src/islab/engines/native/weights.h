@@ -21,7 +21,7 @@ struct Weights {
     T *factor, *by_factor;           // z of each weight and its gradient, with flows only
     T* multiplied;                   // room for z mu, with flows only
     T *mean, *variance;              // E and V
-    T *by_mean, *by_variance;        // gradients of the NLL
+    T *by_mean, *by_variance;        // gradients of the NLL, and of log r
     T *bias_sigma, *bias_slope, *bias_variance;
     T *by_bias, *by_bias_variance;
 };
