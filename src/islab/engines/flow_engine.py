@@ -15,7 +15,11 @@ from islab.architecture import Block
 from islab.engines.base import Problem, State
 from islab.engines.flows import (
     BANK,
+    FLOW_STEP,
+    FLOW_WIDTH,
     KL_SAMPLES,
+    N_TRANSFORMS,
+    Z_SPREAD,
     FlowGroup,
     inputs_of_layers,
     kept_inputs,
@@ -57,10 +61,10 @@ class FlowEngine(TorchEngine):
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         flow: str = "iaf",
-        n_transforms: int = 2,
-        flow_width: int = 250,
-        z_spread: float = 0.01,
-        flow_step: float = 0.1,
+        n_transforms: int = N_TRANSFORMS,
+        flow_width: int = FLOW_WIDTH,
+        z_spread: float = Z_SPREAD,
+        flow_step: float = FLOW_STEP,
     ) -> None:
         self.flow_step = flow_step
         net = posterior.architecture

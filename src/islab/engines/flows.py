@@ -29,6 +29,9 @@ N_VECTORS = 7
 BANK = 1000
 KL_SAMPLES = 8
 
+# What the engines' flows are unless told otherwise.
+N_TRANSFORMS, FLOW_WIDTH, Z_SPREAD, FLOW_STEP = 2, 250, 0.01, 0.1
+
 
 @dataclass(frozen=True)
 class Transform:

@@ -19,7 +19,6 @@ NAME = "cost"
 DATASETS = ("linear-0.0", "wbc", "abalone", "mice")
 METHODS = ("islab-lrt", "islab-flow", "blr-lrt", "blr-flow")
 WARM_UP, STEPS, QUICK_STEPS = 3, 40, 2
-N_TRANSFORMS, FLOW_WIDTH = 2, 250
 BITS = 64
 BYTE = 8
 
@@ -136,7 +135,7 @@ def _target(task: Task) -> tuple[NDArray, str]:
 def _flow_parameters(model: Any, method: str) -> int:
     if not method.endswith("flow"):
         return 0
-    from islab.engines.flows import FlowGroup, tied_layers
+    from islab.engines.flows import FLOW_WIDTH, N_TRANSFORMS, FlowGroup, tied_layers
 
     posterior = model.posterior_
     if posterior.multipliers is None:

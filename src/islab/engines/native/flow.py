@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from islab.engines.base import Problem, State, Steps
 from islab.engines.flows import (
     BANK,
+    FLOW_STEP,
+    FLOW_WIDTH,
     KL_SAMPLES,
     LARGEST_LOG_SCALE,
+    N_TRANSFORMS,
     N_VECTORS,
+    Z_SPREAD,
     FlowGroup,
     inputs_of_layers,
     kept_inputs,
@@ -33,7 +37,7 @@ class NativeFlowEngine(NativeEngine):
 
     Parameters
     ----------
-    posterior, problem, seed, noise_rate, dtype
+    posterior, problem, seed, **options
         See :class:`~islab.engines.native.NativeEngine`.
     flow, n_transforms, flow_width, z_spread, flow_step
         See :class:`~islab.engines.flow_engine.FlowEngine`.
@@ -47,13 +51,12 @@ class NativeFlowEngine(NativeEngine):
         problem: Problem,
         *,
         seed: int,
-        noise_rate: float = 0.02,
-        dtype: DTypeLike = np.float32,
         flow: str = "iaf",
-        n_transforms: int = 2,
-        flow_width: int = 250,
-        z_spread: float = 0.01,
-        flow_step: float = 0.1,
+        n_transforms: int = N_TRANSFORMS,
+        flow_width: int = FLOW_WIDTH,
+        z_spread: float = Z_SPREAD,
+        flow_step: float = FLOW_STEP,
+        **options: Any,
     ) -> None:
         self.flow_step = flow_step
         net = posterior.architecture
@@ -63,7 +66,7 @@ class NativeFlowEngine(NativeEngine):
         ]
         self.layer_inputs = inputs_of_layers(net)
         self.n_inputs = [len(index) for index in self.layer_inputs]
-        super().__init__(posterior, problem, seed=seed, noise_rate=noise_rate, dtype=dtype)
+        super().__init__(posterior, problem, seed=seed, **options)
         rng = np.random.default_rng([seed, 1])
         starts = [turned(group, group.initial(rng, z_spread)) for group in self.groups]
         self.flows = self._array(np.concatenate([np.zeros(0), *starts]))
