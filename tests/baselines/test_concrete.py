@@ -146,3 +146,14 @@ def test_used_weights_are_the_expected_number_rounded():
 def test_length_scale_must_be_positive():
     with pytest.raises(ValueError, match="Got length_scale=0, expected 'auto' or a positive"):
         ConcreteDropoutRegressor(length_scale=0).fit(np.eye(8), np.arange(8.0))
+
+
+def test_the_chosen_length_scale_gives_the_same_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    options = {"hidden_layer_sizes": 4, "max_epochs": 20, "random_state": 0}
+    chose = ConcreteDropoutRegressor(**options).fit(X, y)
+    given = ConcreteDropoutRegressor(length_scale=chose.chosen_["length_scale"], **options)
+    np.testing.assert_array_equal(given.fit(X, y).predict(X), chose.predict(X))
+    assert given.chosen_ == {}

@@ -101,6 +101,13 @@ def test_summary_names_the_method_and_its_size(model):
     assert model.summary().to_frame()["covariate"].is_unique
 
 
+def test_what_auto_stood_for_is_on_record_and_in_the_summary(model):
+    held_out = {"penalty", "length_scale", "sparsity", "posterior_scale"}
+    own = type(model).__name__.startswith(("L1", "Concrete", "SpaM"))
+    assert set(model.chosen_) == (held_out & set(model.get_params()) if own else set())
+    assert all(f"{value:.4g}" in str(model.summary()) for value in model.chosen_.values())
+
+
 def test_selected_columns_are_a_mask_over_the_table(model, table):
     support = model.get_support()
     assert support.shape == (table.shape[1],)
@@ -125,6 +132,7 @@ def test_files_give_the_same_predictions(model, table, tmp_path, sparse):
     loaded = islab.load(path)
     assert type(loaded) is type(model)
     assert loaded.get_params() == model.get_params()
+    assert loaded.chosen_ == model.chosen_
     expected = predictions(model, table, model="median" if sparse else "full")
     np.testing.assert_array_equal(predictions(loaded, table), expected)
 

@@ -1,11 +1,19 @@
 """The settings of the paper's appendix, and what is trained with them."""
 
+from pathlib import Path
+
 import pytest
 
 from islab.architecture import Architecture
+from islab.records import read_records
+from islab.reproduce import choices
 from islab.reproduce.by_hand import recipe_of
+from islab.reproduce.methods import make_estimator
 from islab.reproduce.names import DATASETS, METHODS, family
-from islab.reproduce.settings import HIDDEN, PRUNED, SETTINGS, setting
+from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, SETTINGS, setting
+from islab.reproduce.tasks import load_task
+
+RAW = Path(__file__).parents[2] / "docs" / "results" / "raw"
 
 
 @pytest.mark.parametrize(
@@ -92,3 +100,27 @@ def test_the_family_of_a_data_set_is_its_experiment():
         "mice",
         "wbc",
     ]
+
+
+def test_what_the_paper_does_not_say_is_what_the_study_of_choices_found():
+    found = {
+        (family(record["task"]), record["method"]): {record["parameter"]: record["value"]}
+        for record in read_records(RAW / "choices.jsonl")
+    }
+    assert found.keys() == CHOSEN.keys()
+    for key, values in found.items():
+        assert CHOSEN[key] == pytest.approx(values, rel=0.05), key
+
+
+@pytest.mark.parametrize("method", choices.METHODS)
+def test_the_paper_recipe_takes_what_was_chosen(method):
+    task = load_task("wbc", "paper", quick=True)
+    params = make_estimator(method, task, "paper", 0).get_params()
+    assert params | CHOSEN["wbc", method] == params
+
+
+@pytest.mark.parametrize("method", choices.METHODS)
+def test_a_choice_names_its_parameter_and_value(method):
+    record = choices.choose("wbc", method, quick=True)
+    assert list(CHOSEN["wbc", method]) == [record["parameter"]]
+    assert record["value"] > 0

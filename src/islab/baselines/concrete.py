@@ -152,15 +152,17 @@ def learn_concrete(
     verbose : bool
         Show a progress bar.
     """
+    chosen = {}
     if isinstance(length_scale, str):
         length_scale = best_length_scale(problem, likelihood, plan, seed)
+        chosen = {"length_scale": length_scale}
     guess = first_guess(plan.architecture, problem, likelihood, np.random.default_rng(seed))
     network = DropoutNetwork(plan.architecture, length_scale)
     descent, history = descend(
         network, network.start(guess), problem, likelihood, plan, seed=seed, verbose=verbose
     )
     found = network.distributions(descent.theta, likelihood, descent.noise, varies)
-    return Learned(found[0], history)
+    return Learned(found[0], history, chosen=chosen)
 
 
 def best_length_scale(problem: Problem, likelihood: str, plan: Plan, seed: int) -> float:
@@ -292,6 +294,8 @@ class ConcreteDropoutClassifier(ConcreteDropoutEstimator, NetworkClassifier):
         Expected number of weights that are not dropped.
     n_used_weights_ : int
         The same, rounded.
+    chosen_ : dict
+        The length scale by held-out rows, if it was "auto".
 
     Examples
     --------

@@ -93,7 +93,11 @@ def learn_l1(
     if descent.likelihood.learns_noise:
         error = np.average((y - predictors[chosen]) ** 2, axis=0, weights=judges)
         noise = np.maximum(error, LEAST_NOISE)
-    return Learned(_point(plan.architecture, likelihood, noise, fits[chosen]), history)
+    return Learned(
+        _point(plan.architecture, likelihood, noise, fits[chosen]),
+        history,
+        chosen={"penalty": float(strengths[chosen])} if automatic else {},
+    )
 
 
 def strength_path(problem: Problem, n_steps: int) -> Float:
@@ -235,6 +239,11 @@ class L1SkipClassifier(L1SkipEstimator, NetworkClassifier):
     missing : {"impute", "error"}
     random_state : int, RandomState instance or None
     verbose : bool
+
+    Attributes
+    ----------
+    chosen_ : dict
+        The penalty by cross-validation, if it was "auto".
 
     Examples
     --------

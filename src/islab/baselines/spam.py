@@ -90,13 +90,13 @@ def learn_spam(
     learning = _Learning(descent, network, prior, np.random.default_rng(seed))
     with ProgressBar(plan.n_steps, enabled=verbose) as bar:
         learning.run(bar)
-    found = learning.finish()
+    found, chosen = learning.finish(), {}
     if isinstance(sparsity, str):
-        sparsity = learning.best_sparsity(found)
+        chosen["sparsity"] = sparsity = learning.best_sparsity(found)
     if isinstance(posterior_scale, str):
-        posterior_scale = learning.best_scale(found, sparsity)
+        chosen["posterior_scale"] = posterior_scale = learning.best_scale(found, sparsity)
     posterior = learning.pruned(0, found[0], sparsity, posterior_scale)
-    return Learned(posterior, learning.history)
+    return Learned(posterior, learning.history, chosen=chosen)
 
 
 class _Learning:
@@ -345,6 +345,11 @@ class SpaMClassifier(SpaMEstimator, NetworkClassifier):
     missing : {"impute", "error"}
     random_state : int, RandomState instance or None
     verbose : bool
+
+    Attributes
+    ----------
+    chosen_ : dict
+        The sparsity and posterior scale by cross-validation, as far as they were "auto".
 
     Examples
     --------

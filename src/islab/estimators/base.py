@@ -50,6 +50,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
     columns_: ColumnEncoder
     history_: History
     elbo_: float | None
+    chosen_: dict[str, float]
     seed_: int
     n_features_in_: int
     missing: str
@@ -100,6 +101,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.network_ = learned.weights.median(units=units)
         self.history_ = learned.history
         self.elbo_ = learned.elbo
+        self.chosen_ = learned.chosen
         self.seed_ = seed
 
     def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -58,8 +58,11 @@ class Learned:
     history : History
     elbo : float, optional
         If the method has such a bound.
+    chosen : dict
+        What "auto" stood for, by the parameter's name, where the method chose by held-out rows.
     """
 
     weights: WeightDistribution
     history: History
     elbo: float | None = None
+    chosen: dict[str, float] = field(default_factory=dict)

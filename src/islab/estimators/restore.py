@@ -101,6 +101,7 @@ def _estimator(state: Reader, arrays: Arrays) -> NetworkEstimator:
     estimator.network_ = network
     estimator.history_ = History() if sparse else _history(arrays)
     estimator.elbo_ = None if state.values.get("elbo") is None else state.number("elbo")
+    estimator.chosen_ = _chosen(estimator, Reader(state.values.get("chosen", {})))
     estimator.seed_ = state.size("seed")
     _set_target(estimator, Reader(state.get("target", dict)))
     return estimator
@@ -128,6 +129,13 @@ def _unfitted(cls: type[NetworkEstimator], params: Reader) -> NetworkEstimator:
     estimator = cls(**values)
     estimator._check_params()
     return estimator
+
+
+def _chosen(estimator: NetworkEstimator, chosen: Reader) -> dict[str, float]:
+    unknown = set(chosen.values) - set(estimator.get_params(deep=False))
+    if unknown:
+        raise BadState(f"it has chosen an unknown parameter, {min(unknown)!r}")
+    return {name: chosen.number(name) for name in chosen.values}
 
 
 def _unplain(value: Any) -> Any:

@@ -57,6 +57,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "likelihood": network.likelihood,
         "n_weights_initial": int(network.n_weights_initial),
         "elbo": estimator.elbo_,
+        "chosen": estimator.chosen_,
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
     }

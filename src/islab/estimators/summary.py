@@ -121,6 +121,7 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     }
     if estimator.elbo_ is not None:
         facts["ELBO"] = f"{estimator.elbo_:.2f}"
+    facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
     if network.likelihood == "gaussian":
         sds = network.noise_in_units() ** 0.5
         facts["noise sd"] = ", ".join(f"{sd:.4g}" for sd in sds)

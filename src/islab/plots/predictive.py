@@ -31,8 +31,6 @@ class Calibration:
         Mean predicted probability, and the share of the bin's rows that came true.
     lower, upper : (bins,)
         Ends of Jeffreys' 95 % intervals of the share.
-    error : float
-        Expected calibration error: mean distance of the two over rows.
     stated : (rows,)
         Every predicted probability.
     """
@@ -41,7 +39,6 @@ class Calibration:
     came_true: Float
     lower: Float
     upper: Float
-    error: float
     stated: Float
 
 
@@ -64,7 +61,6 @@ def calibration(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> Calib
         came_true=came_true,
         lower=np.where(hits > 0, ends[0], 0.0),
         upper=np.where(hits < size, ends[1], 1.0),
-        error=float((size * np.abs(came_true - predicted)).sum() / size.sum()),
         stated=stated,
     )
 
@@ -87,8 +83,10 @@ def calibration_curve(
     Notes
     -----
     Intervals are Jeffreys': quantiles of a Beta distribution given the counts of the bin. The
-    expected calibration error is the mean distance from the diagonal over rows.
+    heading states :func:`~islab.metrics.calibration_error`, whose ten bins are of equal width.
     """
+    from islab.metrics import calibration_error
+
     found = calibration(y, probability, n_bins)
     ax = fresh_axes(ax, 4.6, 4.4)
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
@@ -100,7 +98,7 @@ def calibration_curve(
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.set_xlabel("predicted probability")
     ax.set_ylabel("share that came true")
-    heading(ax, f"Calibration: expected error {found.error:.3f}")
+    heading(ax, f"Calibration: expected error {calibration_error(y, probability):.3f}")
     quiet(ax)
     return ax
 

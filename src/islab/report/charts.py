@@ -107,7 +107,7 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     marks.append(Mark("line", "trace", tuple(np.column_stack([px, py]).ravel())))
     marks += [Mark("dot", "point", (a, b)) for a, b in zip(px, py, strict=True)]
     return Chart(
-        title=f"Calibration of the median network: expected error {found.error:.3f}",
+        title="Calibration of the median network",
         label=f"Calibration curve of the probability of {what}; on the diagonal, stated "
         "probabilities are the frequencies that came true.",
         width=size,

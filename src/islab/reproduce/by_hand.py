@@ -123,6 +123,7 @@ class _ByHand(NetworkEstimator):
         self.columns_, self.posterior_ = columns, posterior
         self.network_ = posterior.median(units=units)
         self.history_, self.elbo_, self.seed_ = found.history, float(found.elbo), seed
+        self.chosen_ = {}
 
 
 def make_engine(

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from islab.reproduce.names import METHODS, family
-from islab.reproduce.settings import HIDDEN, PRUNED, setting
+from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, setting
 from islab.reproduce.tasks import Task
 
 QUICK_EPOCHS = 5
@@ -104,10 +104,13 @@ def _with_hidden_layers(method: str, name: str) -> Callable[..., Any]:
 
 
 def _own_settings(method: str, task: Task) -> dict[str, Any]:
-    """What the paper says of a method besides the training."""
+    """What a method needs besides the training."""
+    own: dict[str, Any] = {}
     if method == "is-ann-l1":
-        return {"zeros": "threshold"}
-    return {"sparsity": PRUNED[family(task.name)]} if method == "laplace-spam" else {}
+        own = {"zeros": "threshold"}
+    if method == "laplace-spam":
+        own = {"sparsity": PRUNED[family(task.name)]}
+    return own | CHOSEN.get((family(task.name), method), {})
 
 
 def _draws(task: Task) -> dict[str, int]:

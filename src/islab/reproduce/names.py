@@ -7,7 +7,7 @@ SIMULATED = tuple(f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in
 DATASETS = (*SIMULATED, "wbc", "abalone", "mice", "mice-by-mouse", "mnist", "fer2013")
 IMAGES = ("mnist-bcnn", "cifar10-bcnn", "cifar10-hybrid")
 IMAGE_METHODS = ("islab-lrt", "islab-flow")
-STUDIES = ("initialisation", "explanations", "structures", "cost", "image-maps")
+STUDIES = ("initialisation", "explanations", "structures", "cost", "choices", "image-maps")
 METHODS = (
     "islab-lrt",
     "islab-flow",

@@ -43,6 +43,10 @@ def run_study(
         from islab.reproduce.cost import study as cost_study
 
         return cost_study(folder, methods=methods, quick=quick, force=force)
+    if name == "choices":
+        from islab.reproduce.choices import study as choices_study
+
+        return choices_study(folder, methods=methods, quick=quick, force=force)
     if name == "image-maps":
         from islab.reproduce.images import draw_digits
 

@@ -1,0 +1,64 @@
+"""What the paper's baselines need and the paper does not say, chosen by held-out training rows.
+
+The numbers are in ``CHOSEN`` of :mod:`islab.reproduce.settings`; this is how they came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from islab.records import Record
+from islab.reproduce.cells import Results, circumstances
+from islab.reproduce.names import family
+from islab.reproduce.settings import CHOSEN
+
+NAME = "choices"
+DATASETS = ("linear-0.0", "nonlinear-0.0", "wbc", "abalone", "mice")
+METHODS = ("is-ann-l1", "bnn-concrete", "laplace-spam")
+
+
+def study(
+    folder: Path,
+    *,
+    methods: Sequence[str] = METHODS,
+    quick: bool = False,
+    force: bool = False,
+) -> Iterator[str]:
+    """One choice for each family of data sets and each method that the paper ran there."""
+    results = Results(folder)
+
+    def key(record: Record) -> tuple[str, str]:
+        return record["task"], record["method"]
+
+    done = {} if force else results.read([NAME], key)
+    for dataset in DATASETS:
+        for method in METHODS:
+            if method not in methods or (family(dataset), method) not in CHOSEN:
+                continue
+            record = done.get((dataset, method))
+            if record is None:
+                record = choose(dataset, method, quick)
+                results.add(record)
+            yield f"{dataset}, {method}: {record['parameter']} {record['value']:.2g}"
+
+
+def choose(dataset: str, method: str, quick: bool = False) -> Record:
+    """One line: what "auto" stands for, for the paper's network trained as islab trains it.
+
+    The paper's rates are for one fit of one penalty. A path of penalties needs a rate with which
+    weights can follow it, so rate, epochs and batches are islab's own here.
+    """
+    from islab.reproduce.methods import make_estimator
+    from islab.reproduce.tasks import load_task
+
+    task = load_task(dataset, "paper", quick)
+    (parameter,) = CHOSEN[family(dataset), method]
+    changes: dict[str, Any] = {parameter: "auto", "batch_size": "auto"}
+    if not quick:
+        changes |= {"learning_rate_init": "auto", "max_epochs": "auto"}
+    model = make_estimator(method, task, "paper", 0, quick, **changes)
+    model.fit(task.x_train, task.y_train)
+    found = {"parameter": parameter, "value": model.chosen_[parameter]}
+    return {"dataset": NAME, "task": dataset, "method": method, **found, **circumstances()}
