@@ -1,7 +1,8 @@
 """Run an experiment of the paper and set its numbers beside the paper's.
 
 NAME is a data set, an experiment with images (mnist-bcnn, cifar10-bcnn, cifar10-hybrid), a study
-(initialisation, explanations, structures, cost, image-maps) or `all` data sets but those of images.
+(initialisation, explanations, structures, cost, choices, image-maps) or `all` data sets but those
+of images.
 Every finished run is kept in the results folder at once; the same command goes on from there.
 """
 

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -104,6 +104,31 @@ class Results:
             for record in read_records(self.folder / f"{dataset}.jsonl"):
                 found[key(record)] = record
         return found
+
+    def study(
+        self,
+        name: str,
+        parts: Iterable[tuple[str, str]],
+        run: Callable[[str, str], Record],
+        force: bool = False,
+    ) -> Iterator[Record]:
+        """The record of each part of a study, a task and a method; what is missing is run and kept.
+
+        Parameters
+        ----------
+        name : str
+        parts : iterable of (task, method)
+        run : callable
+        force : bool
+            Run also what is stored.
+        """
+        done = {} if force else self.read([name], lambda line: (line["task"], line["method"]))
+        for part in parts:
+            record = done.get(part)
+            if record is None:
+                record = run(*part)
+                self.add(record)
+            yield record
 
 
 def _one_thread() -> None:

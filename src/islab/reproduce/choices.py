@@ -6,6 +6,8 @@ The numbers are in ``CHOSEN`` of :mod:`islab.reproduce.settings`; this is how th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +29,13 @@ def study(
     force: bool = False,
 ) -> Iterator[str]:
     """One choice for each family of data sets and each method that the paper ran there."""
-    results = Results(folder)
-
-    def key(record: Record) -> tuple[str, str]:
-        return record["task"], record["method"]
-
-    done = {} if force else results.read([NAME], key)
-    for dataset in DATASETS:
-        for method in METHODS:
-            if method not in methods or (family(dataset), method) not in CHOSEN:
-                continue
-            record = done.get((dataset, method))
-            if record is None:
-                record = choose(dataset, method, quick)
-                results.add(record)
-            yield f"{dataset}, {method}: {record['parameter']} {record['value']:.2g}"
+    parts = [
+        (dataset, method)
+        for dataset, method in product(DATASETS, METHODS)
+        if method in methods and (family(dataset), method) in CHOSEN
+    ]
+    for record in Results(folder).study(NAME, parts, partial(choose, quick=quick), force):
+        yield "{task}, {method}: {parameter} {value:.2g}".format(**record)
 
 
 def choose(dataset: str, method: str, quick: bool = False) -> Record:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,23 +50,14 @@ def study(
     force: bool = False,
 ) -> Iterator[str]:
     """Steps of the paper's networks and files of default models, by the spike-and-slab methods."""
-    results = Results(folder)
-
-    def key(record: Record) -> tuple[str, str]:
-        return record["task"], record["method"]
-
-    done = {} if force else results.read([NAME], key)
-    for dataset in DATASETS:
-        for method in (method for method in METHODS if method in methods):
-            record = done.get((dataset, method))
-            if record is None:
-                record = measure(dataset, method, quick)
-                results.add(record)
-            yield (
-                f"{dataset}, {method}: {1000 * record['seconds_per_step']:.3g} ms a step; "
-                f"all {record['file_bits']:,} bits (formula {record['formula_bits']:,}), median "
-                f"network {record['sparse_file_bits']:,} ({record['sparse_formula_bits']:,})"
-            )
+    parts = product(DATASETS, (method for method in METHODS if method in methods))
+    for record in Results(folder).study(NAME, parts, partial(measure, quick=quick), force):
+        yield (
+            f"{record['task']}, {record['method']}: "
+            f"{1000 * record['seconds_per_step']:.3g} ms a step; "
+            f"all {record['file_bits']:,} bits (formula {record['formula_bits']:,}), median "
+            f"network {record['sparse_file_bits']:,} ({record['sparse_formula_bits']:,})"
+        )
 
 
 def measure(dataset: str, method: str, quick: bool = False) -> Record:
