@@ -226,6 +226,15 @@ def test_a_draw_of_a_flow_uses_one_row_of_its_bank():
     assert multiples == {tuple(np.round(row, 9)) for row in posterior.multipliers}
 
 
+def test_edges_of_one_input_share_its_multipliers():
+    net = Architecture(3, (), 4)
+    posterior = posterior_of(net, 0, flow=True).copy(lam=np.full(12, 3.0))
+    network = posterior.median()
+    assert network.multipliers.shape == (len(posterior.multipliers), 3)
+    np.testing.assert_array_equal(network.input_index, network.edge_ends()[0])
+    np.testing.assert_allclose(network.edge_means(), posterior.mu * posterior.mean_multiplier())
+
+
 @given(posteriors())
 @settings(max_examples=30, deadline=None)
 def test_draws_without_spread_are_the_predictor(posterior):

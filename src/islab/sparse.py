@@ -85,8 +85,10 @@ class SparseNetwork:
         Weights of the network before training.
     units : Units
         Names, and the scales of the data: every method takes rows in the user's units.
-    multipliers : (bank, edges), optional
-        Draws of the flow's ``z`` for each edge.
+    multipliers : (bank, inputs), optional
+        Draws of the flow's ``z`` for each input of a layer that has edges.
+    input_index : (edges,), optional
+        Column of ``multipliers`` for each edge.
     """
 
     architecture: Architecture
@@ -103,6 +105,7 @@ class SparseNetwork:
     n_weights_initial: int
     units: Units
     multipliers: Float | None = None
+    input_index: Index | None = None
 
     @classmethod
     def from_posterior(
@@ -127,10 +130,7 @@ class SparseNetwork:
         chosen = weights[edges]
         bias_mu, bias_sigma = _folded_biases(posterior, kept)
         labels = np.concatenate([np.arange(width) for width in full.widths])
-        multipliers = posterior.multipliers
-        if multipliers is not None:
-            assert posterior.input_index is not None
-            multipliers = multipliers[:, posterior.input_index[chosen]].astype(float)
+        multipliers, input_index = used_multipliers(posterior, chosen)
         return cls(
             architecture=compact,
             covariates=used_columns,
@@ -146,6 +146,7 @@ class SparseNetwork:
             n_weights_initial=posterior.n_weights_initial,
             units=units or Units.plain(full.n_covariates, full.n_outputs),
             multipliers=multipliers,
+            input_index=input_index,
         )
 
     # -- predicting ---------------------------------------------------------------------
@@ -156,13 +157,15 @@ class SparseNetwork:
 
     def edge_means(self) -> Float:
         """Posterior mean of each used weight."""
-        return self.mu if self.multipliers is None else self.mu * self.multipliers.mean(axis=0)
+        if self.multipliers is None:
+            return self.mu
+        return self.mu * self.multipliers.mean(axis=0)[self.input_index]
 
     def edge_sds(self) -> Float:
         """Posterior standard deviation of each used weight."""
         if self.multipliers is None:
             return self.sigma
-        return np.sqrt(self.sigma**2 + self.mu**2 * self.multipliers.var(axis=0))
+        return np.sqrt(self.sigma**2 + self.mu**2 * self.multipliers.var(axis=0)[self.input_index])
 
     def predictor(self, x: Float) -> Float:
         """Linear predictor at the posterior mean of the weights, (rows, outputs)."""
@@ -175,7 +178,8 @@ class SparseNetwork:
         """Coherent draws of the compact weights and biases."""
         mu = self.mu
         if self.multipliers is not None:
-            mu = mu * self.multipliers[rng.integers(len(self.multipliers), size=n_draws)]
+            chosen = rng.integers(len(self.multipliers), size=n_draws)
+            mu = mu * self.multipliers[chosen][:, self.input_index]
         edges = mu + self.sigma * rng.standard_normal((n_draws, len(self.edges)))
         noise = rng.standard_normal((n_draws, len(self.bias_mu)))
         return self._scatter(edges), self.bias_mu + self.bias_sigma * noise
@@ -330,6 +334,15 @@ class SparseNetwork:
         flat = np.zeros((*values.shape[:-1], self.architecture.n_weights))
         flat[..., self.edges] = values
         return flat
+
+
+def used_multipliers(posterior: Posterior, chosen: Index) -> tuple[Float | None, Index | None]:
+    """Draws of the flow for the inputs of chosen weights, and their column for each weight."""
+    if posterior.multipliers is None:
+        return None, None
+    assert posterior.input_index is not None
+    inputs, index = np.unique(posterior.input_index[chosen], return_inverse=True)
+    return posterior.multipliers[:, inputs].astype(float), index
 
 
 def _used_covariates(architecture: Architecture, active: NDArray[np.bool_]) -> Index:

@@ -255,11 +255,18 @@ def _posterior_arrays(_: type, net: Architecture, arrays: Arrays) -> Arrays:
         "bias_rho": _array(arrays, "bias_rho", biases),
         "noise": _positive(arrays, "noise", (net.n_outputs,)),
     }
-    if "multipliers" in arrays:
-        bank = arrays["multipliers"]
-        index = _indices(arrays, "input_index", weights, bank.shape[1])
-        found |= {"multipliers": bank, "input_index": index}
-    return found
+    return found | _multipliers(arrays, weights)
+
+
+def _multipliers(arrays: Arrays, weights: tuple[int]) -> Arrays:
+    """The draws of a flow and where the weights find theirs, if there is a flow."""
+    if "multipliers" not in arrays:
+        return {}
+    bank = _array(arrays, "multipliers", None)
+    if bank.ndim != 2 or not len(bank):
+        raise BadState(f"array 'multipliers' has shape {bank.shape}")
+    index = _indices(arrays, "input_index", weights, bank.shape[1])
+    return {"multipliers": bank, "input_index": index}
 
 
 def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
@@ -269,9 +276,6 @@ def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
         raise BadState(f"its network has {net.n_weights} weights")
     n_edges = len(_array(arrays, "mu", None))
     edges, biases = (n_edges,), (net.n_units,)
-    multipliers = arrays.get("multipliers")
-    if multipliers is not None:
-        multipliers = _array(arrays, "multipliers", (len(multipliers), n_edges))
     return SparseNetwork(
         architecture=net,
         covariates=_indices(arrays, "covariates", (net.n_covariates,), len(units.names)),
@@ -286,7 +290,7 @@ def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
         noise=_positive(arrays, "noise", (net.n_outputs,)),
         n_weights_initial=state.size("n_weights_initial"),
         units=units,
-        multipliers=multipliers,
+        **_multipliers(arrays, edges),
     )
 
 

@@ -28,6 +28,7 @@ NETWORK_ARRAYS = (
     "bias_sigma",
     "noise",
     "multipliers",
+    "input_index",
 )
 
 

@@ -19,7 +19,7 @@ from islab.images.pooling import pool, unpool
 from islab.images.posterior import ImagePosterior
 from islab.network import activate
 from islab.posterior import Posterior
-from islab.sparse import SparseNetwork, Units
+from islab.sparse import SparseNetwork, Units, used_multipliers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -284,10 +284,7 @@ def _sparse_kernel(
     numbers = np.arange(len(used)).reshape(layer.out_channels, -1)[living][:, inputs].ravel()
     edges = np.flatnonzero(used[numbers])
     chosen = numbers[edges]
-    multipliers = kernel.multipliers
-    if multipliers is not None:
-        assert kernel.input_index is not None
-        multipliers = multipliers[:, kernel.input_index[chosen]].astype(float)
+    multipliers, input_index = used_multipliers(kernel, chosen)
     compact = _compact(layer, sources, living).dense
     return SparseNetwork(
         architecture=compact,
@@ -304,6 +301,7 @@ def _sparse_kernel(
         n_weights_initial=kernel.n_weights_initial,
         units=Units.plain(compact.n_covariates, compact.n_outputs),
         multipliers=multipliers,
+        input_index=input_index,
     )
 
 
