@@ -94,6 +94,26 @@ def test_penalty_gradient_is_that_of_differences(rng, kind):
     np.testing.assert_allclose(network.penalty_gradient(theta), expected, atol=1e-5, rtol=1e-4)
 
 
+def test_a_network_of_sigmoids_starts_as_one_of_tanh_units_that_pass_on_what_they_receive(rng):
+    problem = some_problem(rng)
+    net, other = (Architecture(6, (5, 4, 3), 1, activation=name) for name in ("sigmoid", "tanh"))
+    start, same = (
+        first_guess(each, problem, "gaussian", np.random.default_rng(1)) for each in (net, other)
+    )
+    weights, biases = np.split(same, [net.n_weights])
+    for block in net.blocks:
+        if block.source == "covariate" and block.layer < 3:
+            weights[block.weights] /= 2
+        elif block.source == "hidden" and block.layer == 3:
+            weights[block.weights] *= 2
+    biases[:-1] /= 2
+    np.testing.assert_allclose(
+        forward(net, *np.split(start, [net.n_weights]), problem.x),
+        forward(other, weights, biases, problem.x),
+        rtol=1e-12,
+    )
+
+
 def test_predictor_of_many_rows_is_that_of_the_network(rng, monkeypatch):
     monkeypatch.setattr("islab.baselines.descent.ROWS_AT_ONCE", 7)
     theta, x = rng.standard_normal((2, NET.n_weights + NET.n_units)), rng.standard_normal((40, 6))

@@ -32,6 +32,7 @@ NOISE_RATE = 0.02
 LEAST_NOISE = 1e-6
 ROWS_AT_ONCE = 8_192
 WARM_UP, RAMP = 0.02, 0.25
+SIGMOID_GAIN = 4.0
 
 
 class Descending(Protocol):
@@ -323,9 +324,20 @@ def first_guess(
     """Weights and biases to begin with, (weights + units,).
 
     The outputs' biases are those of the model without covariates.
+
+    Notes
+    -----
+    A sigmoid passes on a quarter of what it receives around 0, and one half besides. Weights and
+    biases make up for both, so that units are ``2 tanh(z / 2)`` to those that they feed; otherwise
+    a deep network would start on a plateau.
     """
     guess = Posterior.initialise(net, rng, Initial(), likelihood)
     guess.bias_mu[net.units[-1]] = get_likelihood(likelihood).initial_bias(problem.y)
+    if net.activation == "sigmoid":
+        for layer in range(1, net.n_layers):
+            weights = net.hidden_block(layer).view(guess.mu)
+            weights *= SIGMOID_GAIN
+            guess.bias_mu[net.units[layer]] -= weights.sum(axis=1) / 2
     return np.concatenate([guess.mu, guess.bias_mu])
 
 

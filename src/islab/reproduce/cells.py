@@ -59,7 +59,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
             task = load_task(cell.dataset, cell.recipe, quick)
             estimator = make_estimator(cell.method, task, cell.recipe, cell.seed, quick)
             _one_thread()
-            _keep_memory()
+            keep_memory()
             start = time.process_time()
             estimator.fit(task.x_train, task.y_train)
             seconds = time.process_time() - start
@@ -137,7 +137,7 @@ def _one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _keep_memory() -> None:
+def keep_memory() -> None:
     """Lets this process keep the memory of arrays it frees, for the next ones.
 
     The GNU C library hands arrays of a few megabytes back to the system, which clears them page

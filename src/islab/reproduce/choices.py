@@ -14,7 +14,7 @@ from typing import Any
 from islab.records import Record
 from islab.reproduce.cells import Results, circumstances
 from islab.reproduce.names import family
-from islab.reproduce.settings import CHOSEN
+from islab.reproduce.settings import CHOSEN, setting
 
 NAME = "choices"
 DATASETS = ("linear-0.0", "nonlinear-0.0", "wbc", "abalone", "mice")
@@ -39,19 +39,20 @@ def study(
 
 
 def choose(dataset: str, method: str, quick: bool = False) -> Record:
-    """One line: what "auto" stands for, for the paper's network trained as islab trains it.
+    """One line: what "auto" stands for, for the paper's network trained half as long as it will be.
 
-    The paper's rates are for one fit of one penalty. A path of penalties needs a rate with which
-    weights can follow it, so rate, epochs and batches are islab's own here.
+    The paper's rates are for one penalty. Weights can follow a path of them at islab's own rate.
     """
     from islab.reproduce.methods import make_estimator
     from islab.reproduce.tasks import load_task
 
     task = load_task(dataset, "paper", quick)
     (parameter,) = CHOSEN[family(dataset), method]
-    changes: dict[str, Any] = {parameter: "auto", "batch_size": "auto"}
+    changes: dict[str, Any] = {parameter: "auto"}
+    if parameter == "penalty":
+        changes["learning_rate_init"] = "auto"
     if not quick:
-        changes |= {"learning_rate_init": "auto", "max_epochs": "auto"}
+        changes["max_epochs"] = setting(dataset, method).epochs // 2
     model = make_estimator(method, task, "paper", 0, quick, **changes)
     model.fit(task.x_train, task.y_train)
     found = {"parameter": parameter, "value": model.chosen_[parameter]}

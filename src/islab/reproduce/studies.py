@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from islab.reproduce.cells import keep_memory
 from islab.reproduce.names import METHODS
 
 
@@ -35,6 +36,7 @@ def run_study(
         Run also what is stored.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    keep_memory()
     if name == "initialisation":
         from islab.reproduce.initialisation import study
 
