@@ -110,15 +110,15 @@ PRUNED = {"wbc": 0.9775, "abalone": 0.95, "mice": 0.97, "mnist": 0.98, "fer2013"
 CHOSEN: dict[tuple[str, str], dict[str, float]] = {
     ("linear", "is-ann-l1"): {"penalty": 0.00089},
     ("nonlinear", "is-ann-l1"): {"penalty": 0.00022},
-    ("wbc", "is-ann-l1"): {"penalty": 0.0042},
+    ("wbc", "is-ann-l1"): {"penalty": 0.0031},
     ("wbc", "bnn-concrete"): {"length_scale": 1.0},
     ("wbc", "laplace-spam"): {"posterior_scale": 0.1},
-    ("abalone", "is-ann-l1"): {"penalty": 0.024},
+    ("abalone", "is-ann-l1"): {"penalty": 0.0045},
     ("abalone", "bnn-concrete"): {"length_scale": 1.0},
     ("abalone", "laplace-spam"): {"posterior_scale": 0.1},
-    ("mice", "is-ann-l1"): {"penalty": 0.00045},
+    ("mice", "is-ann-l1"): {"penalty": 0.0003},
     ("mice", "bnn-concrete"): {"length_scale": 1.0},
-    ("mice", "laplace-spam"): {"posterior_scale": 1.0},
+    ("mice", "laplace-spam"): {"posterior_scale": 0.1},
 }
 
 
