@@ -1,5 +1,6 @@
 """What was saved comes back."""
 
+import json
 from copy import copy
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.estimators.restore import BadState, from_state
+from islab.estimators.state import state_of
 
 from .conftest import QUICK, held
 
@@ -181,3 +184,22 @@ def test_flow_networks_come_back(model, table, tmp_path):
     np.testing.assert_array_equal(
         loaded.predict_proba(table), flow.predict_proba(table, model="median")
     )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("multipliers", lambda bank: bank[0]),
+        ("multipliers", lambda bank: bank[:0]),
+        ("multipliers", lambda bank: bank[:, :-1]),
+        ("input_index", lambda index: index[:-1]),
+        ("input_index", lambda index: index - 1),
+    ],
+)
+def test_draws_of_a_flow_that_do_not_fit_are_refused(model, sparse, name, change):
+    description, arrays = state_of(with_flow(model), sparse=sparse)
+    description = json.loads(json.dumps(description))
+    from_state(description, arrays)
+    with pytest.raises(BadState):
+        from_state(description, {**arrays, name: change(arrays[name])})
