@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from islab.metrics import calibration_error
 from islab.plots import calibration_curve, predictive_intervals
 
 
@@ -17,6 +18,14 @@ def test_the_calibration_error_of_overconfidence_is_its_size():
     y = np.tile([1, 1, 1, 0], 100)
     ax = calibration_curve(y, np.full((400, 2), [0.05, 0.95]), n_bins=1)
     assert ax.get_title(loc="left").endswith("0.200")
+
+
+def test_the_heading_states_the_calibration_error_of_the_metrics():
+    rng = np.random.default_rng(1)
+    stated = rng.random(300) ** 4
+    y = rng.random(300) < np.sqrt(stated)
+    heading = calibration_curve(y, stated, n_bins=3).get_title(loc="left")
+    assert heading.endswith(f"{calibration_error(y, stated):.3f}")
 
 
 def test_predictive_intervals_count_their_coverage():

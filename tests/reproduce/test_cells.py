@@ -127,3 +127,24 @@ def test_an_interrupted_run_keeps_what_was_finished(tmp_path, monkeypatch):
 
 def test_the_processor_has_a_name():
     assert cells._cpu_name()
+
+
+def test_a_study_runs_what_is_missing_and_keeps_it(tmp_path):
+    ran = []
+
+    def run(task, method):
+        ran.append((task, method))
+        return {"dataset": "cost", "task": task, "method": method, "number": len(ran)}
+
+    results, parts = Results(tmp_path), [("wbc", "blr-lrt"), ("mice", "blr-lrt")]
+    first = list(results.study("cost", parts[:1], run))
+    again = list(results.study("cost", parts, run))
+    assert ran == parts
+    assert again[0] == first[0]
+    assert [line["number"] for line in results.study("cost", parts, run, force=True)] == [3, 4]
+
+
+def test_memory_is_left_alone_where_there_is_no_glibc(monkeypatch):
+    monkeypatch.setattr(cells.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(cells.ctypes, "CDLL", pytest.fail)
+    cells.keep_memory()

@@ -2,8 +2,8 @@
 
 NAME is a data set, an experiment with images (mnist-bcnn, cifar10-bcnn, cifar10-hybrid), a study
 (initialisation, explanations, structures, cost, choices, image-maps) or `all` data sets but those
-of images.
-Every finished run is kept in the results folder at once; the same command goes on from there.
+of images. Every finished run is kept in the results folder at once; the same command goes on from
+there.
 """
 
 from __future__ import annotations
