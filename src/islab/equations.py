@@ -210,9 +210,9 @@ def softplus(rho: Any) -> Any:
 def sigmoid(lam: Array) -> Array:
     """``1 / (1 + exp(-lam))`` without overflow."""
     if isinstance(lam, np.ndarray | np.floating):
-        from scipy.special import expit
-
-        return expit(lam)
+        # In single precision about three times as fast as the function of SciPy.
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(-lam))
     xp = array_namespace(lam)
     return xp.exp(-softplus(-lam))
 
