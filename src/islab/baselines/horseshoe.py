@@ -15,7 +15,7 @@ from islab.baselines.passes import Pass, Spread, input_layers
 from islab.baselines.scales import Horseshoe, factors_kl, factors_kl_slopes, log_moments
 from islab.baselines.thresholds import best_thresholds, expected_nll
 from islab.engines.base import LARGEST_LAMBDA, Problem
-from islab.equations import gaussian_kl, slab_kl, slab_kl_slopes, softplus
+from islab.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
@@ -53,6 +53,15 @@ class Variables(NamedTuple):
     @property
     def bias_sigma(self) -> Float:
         return softplus(self.bias_rho)
+
+    @property
+    def sigma_slope(self) -> Float:
+        """Derivative of ``sigma = softplus(rho)`` by ``rho``."""
+        return sigmoid(self.rho)
+
+    @property
+    def bias_sigma_slope(self) -> Float:
+        return sigmoid(self.bias_rho)
 
 
 class HorseshoeNetwork:
@@ -116,8 +125,8 @@ class HorseshoeNetwork:
         gradient = np.empty_like(theta)
         by = self.split(gradient)
         by.mu[...], by.bias_mu[...] = back.weights, back.biases
-        by.rho[...] = 2 * sigma * back.variances * rho_slope(sigma)
-        by.bias_rho[...] = 2 * bias_sigma * back.bias_variances * rho_slope(bias_sigma)
+        by.rho[...] = 2 * sigma * back.variances * at.sigma_slope
+        by.bias_rho[...] = 2 * bias_sigma * back.bias_variances * at.bias_sigma_slope
         by.layer_log[...] = by_layer.sum(axis=1, keepdims=True) / 2
         by.input_log[...] = by_log.sum(axis=1, keepdims=True) / 2
         by_layer_sd = (by_layer * of_layer).sum(axis=1, keepdims=True)
@@ -146,9 +155,9 @@ class HorseshoeNetwork:
         at, gradient = self.split(theta), np.empty_like(theta)
         by, sigma, bias_sigma = self.split(gradient), at.sigma, at.bias_sigma
         by.mu[...], by_sigma = slab_kl_slopes(at.mu, sigma, tau=1.0)
-        by.rho[...] = by_sigma * rho_slope(sigma)
+        by.rho[...] = by_sigma * at.sigma_slope
         by.bias_mu[...], by_sigma = slab_kl_slopes(at.bias_mu, bias_sigma, tau=BIAS_TAU)
-        by.bias_rho[...] = by_sigma * rho_slope(bias_sigma)
+        by.bias_rho[...] = by_sigma * at.bias_sigma_slope
         by.layer_log[...], by.layer_log_variance[...] = factors_kl_slopes(
             at.layer_log, at.layer_log_variance, scale=self.global_scale
         )
@@ -181,11 +190,6 @@ class HorseshoeNetwork:
             noise=noise[0].astype(float),
             n_weights_initial=net.n_weights,
         )
-
-
-def rho_slope(sigma: Float) -> Float:
-    """Derivative of ``sigma = softplus(rho)`` by ``rho``."""
-    return -np.expm1(-sigma)
 
 
 def learn_horseshoe(
