@@ -16,6 +16,7 @@ from islab.equations import sigmoid
 Float = NDArray[np.floating]
 
 PIECEWISE_LINEAR = ("relu", "leaky_relu", "identity")
+NUMBERS_IN_CACHE = 250_000
 
 
 def activate(name: str, z: Float) -> Float:
@@ -61,8 +62,19 @@ def preactivations(architecture: Architecture, weights: Float, biases: Float, x:
 
 
 def forward(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
-    """The linear predictor, (..., rows, outputs)."""
-    return preactivations(architecture, weights, biases, x)[..., architecture.units[-1]]
+    """The linear predictor of one network or several draws, (..., rows, outputs).
+
+    Draws of a network pass few at a time, so that what their units sum up stays in the caches.
+    """
+    outputs = architecture.units[-1]
+    if weights.ndim == 1:
+        return preactivations(architecture, weights, biases, x)[..., outputs]
+    at_once = max(1, NUMBERS_IN_CACHE // max(1, len(x) * architecture.n_units))
+    eta = np.empty((len(weights), len(x), architecture.n_outputs))
+    for first in range(0, len(weights), at_once):
+        few = slice(first, first + at_once)
+        eta[few] = preactivations(architecture, weights[few], biases[few], x)[..., outputs]
+    return eta
 
 
 def slopes(

@@ -16,7 +16,6 @@ Float = NDArray[np.floating]
 Result = TypeVar("Result")
 
 NUMBERS_AT_ONCE = 5_000_000
-NUMBERS_IN_CACHE = 250_000
 
 
 def predictor_draws(
@@ -39,9 +38,7 @@ def predictor_draws(
     draws = np.empty((n_draws, len(x), net.n_outputs))
     # How the draws are split must not depend on the rows: it decides the random numbers.
     for part in _parts(n_draws, net.n_weights, NUMBERS_AT_ONCE):
-        weights, biases = model.draw(part.stop - part.start, rng)
-        for few in _parts(len(weights), len(x) * net.n_units, NUMBERS_IN_CACHE):
-            draws[part][few] = forward(net, weights[few], biases[few], x)
+        draws[part] = forward(net, *model.draw(part.stop - part.start, rng), x)
     return units.y_center + units.y_scale * draws
 
 
