@@ -66,6 +66,17 @@ def test_draws_at_once_equal_draws_one_by_one(net, seed):
         np.testing.assert_allclose(part, np.stack(parts), atol=1e-12)
 
 
+@pytest.mark.parametrize("numbers_in_cache", [1, 24, 1000])
+def test_draws_are_the_same_however_few_pass_at_once(numbers_in_cache, monkeypatch):
+    net = Architecture(2, (3,), 1)
+    weights, biases, x = random_values(net, 0, n_draws=5)
+    expected = preactivations(net, weights, biases, x)[..., -1:]
+    monkeypatch.setattr("islab.network.NUMBERS_IN_CACHE", numbers_in_cache)
+    np.testing.assert_array_equal(forward(net, weights, biases, x), expected)
+    of_one_bias = preactivations(net, weights, biases[0], x)[..., -1:]
+    np.testing.assert_array_equal(forward(net, weights, biases[0], x), of_one_bias)
+
+
 def test_one_bias_vector_serves_all_draws_of_the_weights():
     net = Architecture(2, (3,), 1)
     weights, biases, x = random_values(net, 0, n_draws=4)

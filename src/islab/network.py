@@ -69,6 +69,7 @@ def forward(architecture: Architecture, weights: Float, biases: Float, x: Float)
     outputs = architecture.units[-1]
     if weights.ndim == 1:
         return preactivations(architecture, weights, biases, x)[..., outputs]
+    biases = np.broadcast_to(biases, (len(weights), architecture.n_units))
     at_once = max(1, NUMBERS_IN_CACHE // max(1, len(x) * architecture.n_units))
     eta = np.empty((len(weights), len(x), architecture.n_outputs))
     for first in range(0, len(weights), at_once):
