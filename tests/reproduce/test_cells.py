@@ -1,12 +1,15 @@
 """Cells: run, kept, resumed."""
 
 import json
+import math
 
+import numpy as np
 import pytest
 
 from islab.reproduce import cells, runner
 from islab.reproduce.cells import Cell, Results, run_cell
 from islab.reproduce.runner import plan, run_cells
+from islab.reproduce.tasks import QUICK_ROWS, load_task
 
 from .conftest import record
 
@@ -71,6 +74,59 @@ def test_a_line_that_was_cut_short_spoils_nothing(tmp_path):
     (tmp_path / "wbc.jsonl").write_text('{"dataset": "wb')
     results.add(record(CELL))
     assert list(results.read(["wbc"])) == [CELL]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"hello": 1}',
+        '{"dataset": "wbc", "method": "blr-lrt", "recipe": "default", "seed": 0}',
+        '{"dataset": "wbc", "method": "other", "recipe": "default", "seed": 0, "seconds": 1}',
+        '{"dataset": ["wbc"], "method": "blr-lrt", "recipe": "paper", "seed": 0, "seconds": 1}',
+    ],
+)
+def test_lines_of_something_else_are_left_out(tmp_path, line):
+    results = Results(tmp_path)
+    (tmp_path / "wbc.jsonl").write_text(f"{line}\n")
+    results.add(record(CELL))
+    assert list(results.read(["wbc"])) == [CELL]
+
+
+def test_a_score_that_is_no_number_is_kept_as_nothing(monkeypatch):
+    monkeypatch.setattr("islab.reproduce.scores.score", lambda *_: {"pearson": math.nan, "nll": 1})
+    found = run_cell(CELL, quick=True)
+    assert (found["pearson"], found["nll"]) == (None, 1)
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_anything_runs(tmp_path, counted):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        run_cells([CELL], Results(tmp_path / "file" / "results"))
+    assert counted == []
+
+
+def test_data_that_cannot_be_had_are_asked_for_once(tmp_path, monkeypatch):
+    asked = []
+
+    def fake(cell, quick):
+        asked.append(cell)
+        return {**cell.__dict__, "error": "FileNotFoundError: no", "lost": True}
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    wanted = plan(["mice", "wbc"], ["islab-lrt"], ["default"], range(3))
+    failures = run_cells(wanted, Results(tmp_path))
+    assert asked == [wanted[0], wanted[3]]
+    assert {Cell.of(failure) for failure in failures} == set(wanted)
+    assert {failure["error"] for failure in failures} == {"FileNotFoundError: no"}
+
+
+@pytest.mark.parametrize("name", ["wbc", "linear-0.0"])
+def test_a_quick_task_has_rows_from_everywhere(name):
+    whole, few = load_task(name), load_task(name, quick=True)
+    assert len(few.y_train) <= QUICK_ROWS
+    np.testing.assert_array_equal(np.unique(few.y_train), np.unique(whole.y_train))
+    step = math.ceil(len(whole.y_train) / QUICK_ROWS)
+    np.testing.assert_array_equal(few.x_train, whole.x_train[::step])
 
 
 def test_a_plan_leaves_out_what_the_paper_did_not_run():

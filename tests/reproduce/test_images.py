@@ -88,7 +88,8 @@ def test_the_network_for_cifar10_is_the_papers(method, hidden):
 def test_convolutional_networks_stand_beside_the_papers_numbers():
     accuracy = tables_of("cifar10-bcnn")["Accuracy, used weights and channels"][0]
     assert paper_entry("cifar10-bcnn", "islab-lrt", accuracy).median == 47.8
-    assert paper_entry("mnist-bcnn", "islab-lrt", accuracy) is None
+    assert paper_entry("mnist-bcnn", "islab-lrt", accuracy).median == 98.4
+    assert paper_entry("cifar10-hybrid", "islab-lrt", accuracy) is None
 
 
 def test_maps_are_drawn_of_a_model_that_is_kept(few_images, tmp_path):
@@ -104,5 +105,6 @@ def test_maps_are_drawn_of_a_model_that_is_kept(few_images, tmp_path):
 
 def test_pages_have_a_place_for_images(tmp_path):
     (tmp_path / "images.md").write_text("<!-- results: mnist-bcnn -->\n\n<!-- end -->\n")
+    (tmp_path / "wbc.jsonl").touch()
     list(write_pages(tmp_path, tmp_path))
     assert "Nothing has been run yet." in (tmp_path / "images.md").read_text()

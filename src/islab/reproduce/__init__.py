@@ -6,6 +6,6 @@ recipe is ``paper``, the settings its authors tuned by hand, or ``default``, not
 
 from __future__ import annotations
 
-from islab.reproduce.names import DATASETS, IMAGES, METHODS, RECIPES, STUDIES
+from islab.reproduce.names import DATASETS, IMAGE_METHODS, IMAGES, METHODS, RECIPES, STUDIES
 
-__all__ = ["DATASETS", "IMAGES", "METHODS", "RECIPES", "STUDIES"]
+__all__ = ["DATASETS", "IMAGES", "IMAGE_METHODS", "METHODS", "RECIPES", "STUDIES"]

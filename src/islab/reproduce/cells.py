@@ -8,13 +8,16 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from islab.files import writable
 from islab.records import Record, append_record, read_records
-from islab.reproduce.names import IMAGES
+from islab.reproduce.names import IMAGES, METHODS, RECIPES
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names and numbers of malloc.h
 MEMORY_TO_KEEP, LARGEST_ARRAY_KEPT = 2**28, 2**25
@@ -35,6 +38,15 @@ class Cell:
         """The cell that a record is of."""
         return cls(record["dataset"], record["method"], record["recipe"], record["seed"])
 
+    @classmethod
+    def of_run(cls, line: Record) -> Cell:
+        """The same for a line of a file, which may be of something else: a KeyError then."""
+        cell, seconds = cls.of(line), line["seconds"]
+        known = cell.method in METHODS and cell.recipe in RECIPES
+        if not (known and isinstance(cell.seed, int) and isinstance(seconds, int | float)):
+            raise KeyError("seconds")
+        return cell
+
 
 def run_cell(cell: Cell, quick: bool = False) -> Record:
     """Fits and judges one model, on one thread.
@@ -43,7 +55,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     -------
     dict
         The cell, its scores, ``seconds`` of processor time that the fit took, versions and
-        machine; or the cell and ``error``, a sentence.
+        machine; or the cell and ``error``, a sentence, with ``lost`` if there are no data.
     """
     from threadpoolctl import threadpool_limits
 
@@ -52,6 +64,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     from islab.reproduce.scores import score
     from islab.reproduce.tasks import load_task
 
+    task = None
     try:
         with threadpool_limits(1):
             if cell.dataset in IMAGES:
@@ -65,10 +78,21 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
             seconds = time.process_time() - start
             scores = score(estimator, task)
     except Exception as error:
-        return {**asdict(cell), "error": f"{type(error).__name__}: {error}"}
+        lost = {"lost": True} if task is None else {}
+        return {**asdict(cell), "error": f"{type(error).__name__}: {error}", **lost}
     if cell.recipe == "paper" and not quick:
         scores["epochs"] = epochs_of(cell.dataset, cell.method)
-    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **circumstances()}
+    return {**asdict(cell), **_storable(scores), "seconds": round(seconds, 3), **circumstances()}
+
+
+def _storable(scores: Record) -> Record:
+    """Scores as JSON has them, which knows no number that is not finite: the correlation of a
+    constant prediction is null.
+    """
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in scores.items()
+    }
 
 
 class Results:
@@ -83,26 +107,34 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
+    def make(self) -> None:
+        """Makes the folder, or says why not before there is something to keep."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        writable(self.folder / "some.jsonl")
+
     def add(self, record: Record) -> None:
         """Appends a line; it is on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
         append_record(self.folder / f"{record['dataset']}.jsonl", record)
 
     def read(
-        self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of
+        self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of_run
     ) -> dict[Any, Record]:
-        """The records of data sets by cell, the latest of each; lines cut short are left out.
+        """The records of data sets by cell, the latest of each.
+
+        Lines that were cut short, or that are of something else, are left out.
 
         Parameters
         ----------
         datasets : iterable of str
         key : callable
-            What tells records apart, if not their cells.
+            What tells records apart, if not their cells; a KeyError for what is none.
         """
         found = {}
         for dataset in datasets:
             for record in read_records(self.folder / f"{dataset}.jsonl"):
-                found[key(record)] = record
+                with suppress(KeyError, TypeError):
+                    found[key(record)] = record
         return found
 
     def study(

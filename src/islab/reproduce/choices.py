@@ -13,7 +13,7 @@ from typing import Any
 
 from islab.records import Record
 from islab.reproduce.cells import Results, circumstances
-from islab.reproduce.names import family
+from islab.reproduce.names import family, methods_of
 from islab.reproduce.settings import CHOSEN, setting
 
 NAME = "choices"
@@ -31,8 +31,8 @@ def study(
     """One choice for each family of data sets and each method that the paper ran there."""
     parts = [
         (dataset, method)
-        for dataset, method in product(DATASETS, METHODS)
-        if method in methods and (family(dataset), method) in CHOSEN
+        for dataset, method in product(DATASETS, methods_of(NAME, methods, METHODS))
+        if (family(dataset), method) in CHOSEN
     ]
     for record in Results(folder).study(NAME, parts, partial(choose, quick=quick), force):
         yield "{task}, {method}: {parameter} {value:.2g}".format(**record)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from islab.records import Record
 from islab.reproduce.cells import Results, circumstances
+from islab.reproduce.names import methods_of
 from islab.reproduce.tasks import Task
 
 NAME = "cost"
@@ -50,7 +51,7 @@ def study(
     force: bool = False,
 ) -> Iterator[str]:
     """Steps of the paper's networks and files of default models, by the spike-and-slab methods."""
-    parts = product(DATASETS, (method for method in METHODS if method in methods))
+    parts = product(DATASETS, methods_of(NAME, methods, METHODS))
     for record in Results(folder).study(NAME, parts, partial(measure, quick=quick), force):
         yield (
             f"{record['task']}, {record['method']}: "

@@ -168,11 +168,12 @@ def draw_digits(folder: Path, *, quick: bool = False, force: bool = False) -> It
 def _pictured(folder: Path, quick: bool, force: bool) -> tuple[Any, ImageTask]:
     """The model that is drawn; kept in the folder, and read from there."""
     from islab.images import ISLaBImageClassifier
+    from islab.reproduce.pictures import stored
 
     path = folder / "models" / f"{PICTURED.dataset}.islab"
     if path.exists() and not force:
         sizes = (QUICK_TRAIN, QUICK_TEST) if quick else ()
-        return ISLaBImageClassifier.load(path), ImageTask.load(PICTURED.dataset, *sizes)
+        return stored(ISLaBImageClassifier.load, path), ImageTask.load(PICTURED.dataset, *sizes)
     model, task, _ = fit_convolutional(PICTURED, quick)
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from math import log
 from pathlib import Path
 from typing import Any
 
 from islab.records import Record
 from islab.reproduce.cells import Results, circumstances
+from islab.reproduce.names import methods_of
 
 NAME = "initialisation"
 POSTERIORS = ("islab-lrt", "islab-flow")
@@ -54,7 +56,7 @@ def study(
 
     results = Results(folder)
     done = {} if force else results.read([NAME], key)
-    wanted = [(method, bounds) for method in POSTERIORS if method in methods for bounds in RANGES]
+    wanted = list(product(methods_of(NAME, methods, POSTERIORS), RANGES))
     missing = [(method, bounds) for method, bounds in wanted if (method, bounds[0]) not in done]
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     for record in runs(delayed(run_range)(method, bounds, quick) for method, bounds in missing):

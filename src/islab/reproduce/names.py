@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 CORRELATIONS = ("0.0", "0.1", "0.5", "0.9")
 SIMULATED = tuple(f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in CORRELATIONS)
 DATASETS = (*SIMULATED, "wbc", "abalone", "mice", "mice-by-mouse", "mnist", "fer2013")
@@ -23,7 +25,19 @@ RECIPES = ("paper", "default")
 
 def in_paper(dataset: str, method: str) -> tuple[str, str]:
     """What the paper's tables call a data set and a method."""
-    return ("cifar10", f"bcnn-{method}") if dataset == "cifar10-bcnn" else (dataset, method)
+    experiment, _, kind = dataset.partition("-")
+    return (experiment, f"bcnn-{method}") if kind == "bcnn" else (dataset, method)
+
+
+def methods_of(study: str, wanted: Sequence[str], offered: Sequence[str]) -> list[str]:
+    """Those of a study's methods that are wanted."""
+    found = [method for method in offered if method in wanted]
+    if not found:
+        raise ValueError(
+            f"Got the method {', '.join(wanted)}, expected one of those that the study "
+            f"{study!r} compares: {', '.join(offered)}."
+        )
+    return found
 
 
 def family(dataset: str) -> str:

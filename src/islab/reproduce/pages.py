@@ -21,13 +21,18 @@ from islab.reproduce.names import DATASETS, IMAGES, METHODS, RECIPES
 from islab.reproduce.tables import KEY, markdown_row, markdown_tables
 from islab.reproduce.verdict import NEITHER, entry, grouped, tables_of
 
-MARKED = re.compile(r"(<!-- results: (?P<name>[\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+OPENING = "<!-- results: "
+MARKED = re.compile(
+    rf"({OPENING}(?P<name>[\w.-]+) -->\n)(?:(?!{OPENING}).)*?(<!-- end -->)", re.DOTALL
+)
 NOTHING = "Nothing has been run yet."
 VERDICTS = ("better", "same", "worse")
 
 
-def write_pages(results: str | Path, folder: str | Path) -> Iterator[str]:
+def write_pages(results: str | Path, folder: str | Path, name: str = "all") -> Iterator[str]:
     """Fills the pages of a folder; yields the paths of those that changed.
+
+    Nothing is written if one of the pages cannot be filled.
 
     Parameters
     ----------
@@ -35,21 +40,46 @@ def write_pages(results: str | Path, folder: str | Path) -> Iterator[str]:
         Folder of JSON lines.
     folder : path
         Folder of Markdown pages.
+    name : str
+        The only mark to fill, if not all.
     """
     pages = sorted(Path(folder).glob("*.md"))
     if not pages:
         raise FileNotFoundError(f"Got --pages {str(folder)!r}, expected a folder with .md pages")
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        filled = MARKED.sub(lambda found: _filled(found, Path(results)), text)
-        if filled != text:
+    if not any(Path(results).glob("*.jsonl")):
+        raise FileNotFoundError(
+            f"Got --results {str(results)!r}, expected a folder with results (.jsonl) to put into "
+            "the pages"
+        )
+    filled = {page: _filled(page, Path(results), name) for page in pages}
+    for page, content in filled.items():
+        if content != page.read_bytes():
             with replacing(page) as file:
-                file.write(filled.encode())
+                file.write(content)
             yield str(page)
 
 
-def _filled(found: re.Match[str], results: Path) -> str:
+def _filled(page: Path, results: Path, name: str) -> bytes:
+    """What the page shall hold."""
+    try:
+        text = page.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Got the page {str(page)!r}, expected text in UTF-8: {error}") from error
+    # Marks and tables are lines; a page keeps the kind of its line ends.
+    lines = text.replace("\r\n", "\n")
+    if lines.count(OPENING) != len(MARKED.findall(lines)):
+        raise ValueError(
+            f"Got the page {str(page)!r}, expected each '{OPENING}NAME -->' to stand on a line of "
+            "its own and to be followed by '<!-- end -->' before the next"
+        )
+    found = MARKED.sub(lambda mark: _block(mark, results, name), lines)
+    return (found.replace("\n", "\r\n") if "\r\n" in text else found).encode()
+
+
+def _block(found: re.Match[str], results: Path, wanted: str) -> str:
     name = found["name"]
+    if wanted not in ("all", name):
+        return found[0]
     block = _BLOCKS[name](results) if name in _BLOCKS else _dataset(name, results)
     return f"{found[1]}\n{block}\n\n{found[3]}"
 

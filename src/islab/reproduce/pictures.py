@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +97,20 @@ def fitted(
     name = "-".join([dataset, *map(str, changes.values())])
     path = folder / "models" / f"{name}.islab"
     if path.exists() and not force:
-        return islab.load(path), task
+        return stored(islab.load, path), task
     model = make_estimator("islab-lrt", task, "default", 0, quick, **changes)
     model.fit(task.x_train, task.y_train)
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)
     return model, task
+
+
+def stored(load: Callable[[Path], Any], path: Path) -> Any:
+    """A model of an earlier run."""
+    try:
+        return load(path)
+    except ValueError as error:
+        raise ValueError(f"{error} --force fits it again.") from error
 
 
 def saved(axes: Any, path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import product
 
 from islab.records import Record
@@ -44,13 +45,15 @@ def run_cells(
 ) -> list[Record]:
     """Runs what is not stored yet; returns the failures, each with its ``error``.
 
+    Where the data cannot be had they are not asked for again.
+
     Parameters
     ----------
     cells : sequence of Cell
     results : Results
         Where finished cells are, and where new ones go at once.
     jobs : int
-        Processes.
+        Processes, at most one for each processor.
     quick : bool
         A few rows and epochs.
     force : bool
@@ -60,18 +63,25 @@ def run_cells(
     """
     done = {} if force else results.read(dict.fromkeys(cell.dataset for cell in cells))
     missing = [cell for cell in cells if cell not in done]
-    failures = []
-    for record in _shown(_finished(missing, jobs, quick), len(missing), progress):
+    results.make()
+    failures, lost, tried = [], {}, set()
+    waiting = (cell for cell in missing if cell.dataset not in lost)
+    for record in _shown(_finished(waiting, jobs, quick), len(missing), progress):
+        tried.add(Cell.of(record))
         if "error" in record:
             failures.append(record)
+            if "lost" in record:
+                lost[record["dataset"]] = record["error"]
         else:
             results.add(record)
-    return failures
+    untried = [cell for cell in missing if cell not in tried]
+    return failures + [{**asdict(cell), "error": lost[cell.dataset]} for cell in untried]
 
 
-def _finished(cells: Sequence[Cell], jobs: int, quick: bool) -> Iterator[Record]:
-    from joblib import Parallel, delayed
+def _finished(cells: Iterable[Cell], jobs: int, quick: bool) -> Iterator[Record]:
+    from joblib import Parallel, cpu_count, delayed
 
+    jobs = min(jobs, cpu_count())
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     return runs(delayed(run_cell)(cell, quick) for cell in cells)
 

@@ -6,8 +6,9 @@ from statistics import median
 
 from islab.names import counted
 from islab.records import Record
-from islab.reproduce.names import METHODS, RECIPES
+from islab.reproduce.names import METHODS, RECIPES, family
 from islab.reproduce.paper import Published
+from islab.reproduce.settings import SETTINGS
 from islab.reproduce.verdict import (
     Entry,
     Groups,
@@ -15,6 +16,7 @@ from islab.reproduce.verdict import (
     entry,
     grouped,
     paper_entry,
+    paper_methods,
     tables_of,
 )
 
@@ -25,23 +27,41 @@ KEY = (
 )
 
 
-def text_table(dataset: str, records: list[Record]) -> str:
-    """For each method and recipe our numbers, the paper's, and which are better."""
+def text_table(dataset: str, records: list[Record], quick: bool = False) -> str:
+    """For each method and recipe our numbers, the paper's, and which are better.
+
+    Parameters
+    ----------
+    dataset : str
+    records : list of dict
+    quick : bool
+        Whether they are of a few rows and epochs, which are not to be judged.
+    """
     blocks = []
     for (method, recipe), runs in _in_order(grouped(records)):
         seconds = median(run["seconds"] for run in runs)
         effort = f"{counted(len(runs), 'seed')}, {seconds:.1f} s each"
-        title = f"{dataset}, {method}, {recipe} recipe: {effort}"
+        title = f"{dataset}, {method}, {recipe} recipe{_cut(runs[0], quick)}: {effort}"
         lines = [title, f"  {'':<24}{'ours':<24}{'paper':<24}"]
         for metrics in tables_of(dataset).values():
             for metric in metrics:
                 found = entry(runs, metric)
                 lines.append(
                     f"  {metric.title:<24}{found.ours!s:<24}{_printed(found.paper):<24}"
-                    f"{found.verdict}".rstrip()
+                    f"{'' if quick else found.verdict}".rstrip()
                 )
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def _cut(run: Record, quick: bool) -> str:
+    """In what a run falls short of its recipe."""
+    if quick:
+        return " on a few rows and epochs"
+    known = SETTINGS.get((family(run["dataset"]), run["method"]))
+    if run["recipe"] == "paper" and known and run.get("epochs", known.epochs) < known.epochs:
+        return f", {run['epochs']:,} of {known.epochs:,} epochs"
+    return ""
 
 
 def markdown_tables(dataset: str, records: list[Record]) -> str:
@@ -59,9 +79,10 @@ def markdown_tables(dataset: str, records: list[Record]) -> str:
 
 def _method_rows(dataset: str, method: str, groups: Groups, metrics: list[Metric]) -> list[str]:
     rows = []
-    printed = [_printed(paper_entry(dataset, method, metric)) for metric in metrics]
-    if any(printed):
-        rows.append(markdown_row([method, "the paper", *printed]))
+    for name in paper_methods(dataset, method):
+        printed = [_printed(paper_entry(dataset, name, metric)) for metric in metrics]
+        if any(printed):
+            rows.append(markdown_row([name, "the paper", *printed]))
     for recipe in RECIPES:
         runs = groups.get((method, recipe))
         if runs:
@@ -77,7 +98,7 @@ def _effort(groups: Groups) -> str:
         seconds = median(run["seconds"] for run in runs)
         epochs = f", {runs[0]['epochs']} epochs" if "epochs" in runs[0] else ""
         parts.append(f"{method}, {recipe}: {counted(len(runs), 'seed')}, {seconds:.1f} s{epochs}")
-    machine = next(iter(groups.values()))[0]["machine"] if groups else {}
+    machine = next(iter(groups.values()))[0].get("machine") if groups else None
     where = f" on one core of {machine['cores']} ({machine['cpu']})" if machine else ""
     return f"Seeds, and processor time of one fit{where}: " + "; ".join(parts) + "."
 
@@ -91,9 +112,10 @@ def _in_order(groups: Groups) -> list[tuple[tuple[str, str], list[Record]]]:
 
 
 def _cell(found: Entry) -> str:
-    if found.metric.name.startswith("inclusion "):
-        return f"{found.ours.median:.0f} % {SIGNS[found.verdict]}".rstrip()
-    return f"{found.ours} {SIGNS[found.verdict]}".rstrip()
+    ours = str(found.ours)
+    if ours and found.metric.name.startswith("inclusion "):
+        ours = f"{found.ours.median:.0f} %"
+    return f"{ours} {SIGNS[found.verdict]}".rstrip()
 
 
 def _printed(paper: Published | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isnan, nan
 from statistics import median
 
 from islab.records import Record
@@ -45,10 +47,13 @@ class Metric:
         return self.name if self.key in STRUCTURE else f"{self.name}, {self.model}"
 
     def value(self, record: Record) -> float:
-        """Its value in one of our records, in the paper's unit."""
+        """Its value in one of our records, in the paper's unit; NaN if there is none."""
+        found = record.get(self.key)
+        if found is None:
+            return nan
         if self.name.startswith("inclusion "):
-            return 100.0 * (self.name.removeprefix("inclusion ") in record["selected"])
-        return self.factor * float(record[self.key])
+            return 100.0 * (self.name.removeprefix("inclusion ") in found)
+        return self.factor * float(found)
 
 
 STRUCTURE = (
@@ -138,7 +143,7 @@ def tables_of(dataset: str) -> dict[str, list[Metric]]:
 
 @dataclass(frozen=True)
 class Range:
-    """Median, least and greatest value over seeds."""
+    """Median, least and greatest value over seeds; NaN and shown as nothing without a value."""
 
     median: float
     low: float
@@ -146,6 +151,8 @@ class Range:
     decimals: int
 
     def __str__(self) -> str:
+        if isnan(self.median):
+            return ""
         middle, low, high = (
             f"{value:.{self.decimals}f}" for value in (self.median, self.low, self.high)
         )
@@ -170,11 +177,12 @@ class Entry:
         the paper's worst, else the *same*; a median that lies better within an overlap counts
         for nothing. Fewer weights are better. Depths are neither: *shallower* or *deeper*. Rates
         of inclusion are single numbers, better if covariates that made the data are found more
-        often and the others less often. Empty if the paper has no such number.
+        often and the others less often. Empty if the paper or we have no such number.
         """
-        if self.paper is None:
+        if self.paper is None or isnan(self.ours.median):
             return ""
-        above, below = self.ours.low > self.paper.high, self.ours.high < self.paper.low
+        above = self.ours.low > max(self.paper.high, self.paper.median)
+        below = self.ours.high < min(self.paper.low, self.paper.median)
         if not (above or below):
             return "same"
         if self.metric.better == NEITHER:
@@ -202,12 +210,19 @@ def paper_entry(dataset: str, method: str, metric: Metric) -> Published | None:
     return None
 
 
+def paper_methods(dataset: str, method: str) -> list[str]:
+    """A method, and what the paper calls it with a strength at its end: it has several on MNIST."""
+    names = dict.fromkeys(entry.method for entry in published() if entry.dataset == dataset)
+    ending = re.compile(rf"{re.escape(method)}-[\d.]+")
+    return [method, *(name for name in names if ending.fullmatch(name))]
+
+
 def entry(records: list[Record], metric: Metric) -> Entry:
     """Our range over seeds beside the paper's, for records of one data set, method and recipe."""
     first = records[0]
     paper = paper_entry(first["dataset"], first["method"], metric)
     decimals = metric.decimals if paper is None else max(paper.decimals, metric.decimals)
-    values = [metric.value(record) for record in records]
+    values = [value for record in records if not isnan(value := metric.value(record))] or [nan]
     if metric.name.startswith("inclusion "):
         values = [sum(values) / len(values)]
     middle, low, high = (
