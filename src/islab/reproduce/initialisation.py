@@ -13,6 +13,7 @@ from typing import Any
 from islab.records import Record
 from islab.reproduce.cells import Results, circumstances
 from islab.reproduce.names import methods_of
+from islab.reproduce.runner import over_processes
 
 NAME = "initialisation"
 POSTERIORS = ("islab-lrt", "islab-flow")
@@ -52,14 +53,13 @@ def study(
     force: bool = False,
 ) -> Iterator[str]:
     """One model with the paper's settings for each range and both posteriors, and the plots."""
-    from joblib import Parallel, delayed
-
     results = Results(folder)
     done = {} if force else results.read([NAME], key)
     wanted = list(product(methods_of(NAME, methods, POSTERIORS), RANGES))
-    missing = [(method, bounds) for method, bounds in wanted if (method, bounds[0]) not in done]
-    runs = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-    for record in runs(delayed(run_range)(method, bounds, quick) for method, bounds in missing):
+    missing = [
+        (method, bounds, quick) for method, bounds in wanted if (method, bounds[0]) not in done
+    ]
+    for record in over_processes(run_range, missing, jobs):
         results.add(record)
         scores = ", ".join(f"{title} {record[name]:.3g}" for name, title in PANELS.items())
         yield f"{record['method']} from {record['low']} to {record['high']}: {scores}"

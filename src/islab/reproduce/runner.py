@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import product
+from typing import Any
 
 from islab.records import Record
 from islab.reproduce.cells import Cell, Results, run_cell
@@ -66,7 +67,8 @@ def run_cells(
     results.make()
     failures, lost, tried = [], {}, set()
     waiting = (cell for cell in missing if cell.dataset not in lost)
-    for record in _shown(_finished(waiting, jobs, quick), len(missing), progress):
+    found = over_processes(run_cell, ((cell, quick) for cell in waiting), jobs)
+    for record in _shown(found, len(missing), progress):
         tried.add(Cell.of(record))
         if "error" in record:
             failures.append(record)
@@ -78,12 +80,15 @@ def run_cells(
     return failures + [{**asdict(cell), "error": lost[cell.dataset]} for cell in untried]
 
 
-def _finished(cells: Iterable[Cell], jobs: int, quick: bool) -> Iterator[Record]:
+def over_processes(
+    run: Callable[..., Record], tasks: Iterable[tuple[Any, ...]], jobs: int
+) -> Iterator[Record]:
+    """What ``run`` gives for each task, as soon as it is there; a task starts when one has ended."""
     from joblib import Parallel, cpu_count, delayed
 
     jobs = min(jobs, cpu_count())
     runs = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
-    return runs(delayed(run_cell)(cell, quick) for cell in cells)
+    return runs(delayed(run)(*task) for task in tasks)
 
 
 def _shown(records: Iterator[Record], total: int, progress: bool) -> Iterator[Record]:
