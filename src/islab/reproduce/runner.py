@@ -83,7 +83,7 @@ def run_cells(
 def over_processes(
     run: Callable[..., Record], tasks: Iterable[tuple[Any, ...]], jobs: int
 ) -> Iterator[Record]:
-    """What ``run`` gives for each task, as soon as it is there; a task starts when one has ended."""
+    """What ``run`` gives for each task as soon as it is there; a task starts when one ends."""
     from joblib import Parallel, cpu_count, delayed
 
     jobs = min(jobs, cpu_count())
