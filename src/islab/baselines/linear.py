@@ -57,7 +57,8 @@ class BayesianLinearEstimator(NetworkEstimator):
 class BayesianLinearClassifier(BayesianLinearEstimator, NetworkClassifier):
     """Logistic regression, or softmax, that keeps few covariates (BLR in the paper).
 
-    Parameters are those of :class:`~islab.ISLaBClassifier` that a linear model has.
+    Parameters are those of :class:`~islab.ISLaBClassifier` that a linear model has, without
+    ``class_weight``.
 
     Examples
     --------
@@ -72,7 +73,8 @@ class BayesianLinearClassifier(BayesianLinearEstimator, NetworkClassifier):
 class BayesianLinearRegressor(BayesianLinearEstimator, NetworkRegressor):
     """Linear regression that keeps few covariates (BLR in the paper).
 
-    Parameters are those of :class:`~islab.ISLaBRegressor` that a linear model has.
+    Parameters are those of :class:`~islab.ISLaBRegressor` that a linear model has, without
+    ``likelihood``: for counts take an ISLaBRegressor with ``hidden_layer_sizes=()``.
 
     Examples
     --------

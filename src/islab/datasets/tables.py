@@ -72,7 +72,7 @@ def load_mice(by_mouse: bool = False) -> Dataset:
     ----------
     by_mouse : bool
         The paper splits rows at random, so that the same mouse is on both sides. True puts a
-        tenth of the mice into the test set, which is the honest split.
+        ninth of the mice into the test set, which is the honest split.
     """
     frame = _mice_frame()
     labels = frame["class"].astype(str).to_numpy()

@@ -109,7 +109,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
-        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise.
+        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise, and
+        more where there are more than 16,000.
     learning_rate_init : "auto" or float
         Adam's highest rate.
     max_epochs : "auto" or int
@@ -238,7 +239,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
-        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise.
+        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise, and
+        more where there are more than 16,000.
     learning_rate_init : "auto" or float
         Adam's highest rate.
     max_epochs : "auto" or int

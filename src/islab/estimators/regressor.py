@@ -73,7 +73,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         return_std : bool
             Return also the standard deviation of the target, noise included.
         model : {"full", "median"}, optional
-            Average over the full posterior, which is the default and the better calibrated, or
+            Average over the full posterior, which is the default and mostly predicts better, or
             over the median network, which is the one that pictures and explanations show. A file
             saved with ``sparse=True`` holds the median network only.
         """
