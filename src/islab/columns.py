@@ -33,6 +33,7 @@ MOST_LEVELS = 1000
 FEW_LEVELS = 20
 NAMES_SHOWN = 5
 LEAST_SPREAD = 1e-12
+SMALLEST_SCALE = 1e-150
 
 
 @dataclass(frozen=True)
@@ -358,6 +359,12 @@ def _center_and_scale(
     for number in np.flatnonzero(~np.isfinite(scale)):
         raise _too_large(owners[number], covariates[:, number])
     varies = [varies for variable in variables for varies in variable.varies]
+    for number in np.flatnonzero(varies & ~(scale > SMALLEST_SCALE)):
+        raise ValueError(
+            f"Got values from {covariates[:, number].min():.3g} to "
+            f"{covariates[:, number].max():.3g} in column {owners[number]!r}, expected a standard "
+            f"deviation above {SMALLEST_SCALE:g}; try another unit."
+        )
     # The rounded mean of equal numbers may differ from them.
     return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
 

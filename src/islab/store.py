@@ -40,9 +40,18 @@ def save(estimator: Any, path: str | Path, *, sparse: bool = False) -> None:
     sparse : bool
         Leave out the full posterior; the median network is a few kilobytes.
     """
+    from islab.estimators.restore import BadState, from_state
     from islab.estimators.state import state_of
 
-    content = to_bytes(*state_of(estimator, sparse=sparse))
+    description, arrays = state_of(estimator, sparse=sparse)
+    content = to_bytes(description, arrays)
+    try:
+        from_state(json.loads(json.dumps(description)), arrays)
+    except (BadState, OverflowError) as error:
+        raise ValueError(
+            f"Got a model that could not be read again: {error}; try to fit it with the parameters "
+            "that it has now, and with classes that are text or small numbers."
+        ) from error
     with replacing(path) as file:
         file.write(content)
 

@@ -73,10 +73,11 @@ def _show_network(model: Any, args: argparse.Namespace) -> None:
 
 
 def _show_rows(model: Any, args: argparse.Namespace) -> None:
-    from islab.cli.predict import model_columns
+    from islab.cli.predict import model_columns, text_columns
 
     rows = args.row or [0]
-    X = model_columns(model, _chosen_rows(args.data, rows), args.data)
+    chosen = _chosen_rows(args.data, rows, text_columns(model))
+    X = model_columns(model, chosen, args.data)
     explained = model.explain_local(
         X, output=args.output, level=args.level, baseline=args.baseline, approximate=True
     )
@@ -97,14 +98,14 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
     print("\n\n".join(lines))
 
 
-def _chosen_rows(path: str, rows: list[int]) -> pd.DataFrame:
-    """These rows of a file, in the order asked for."""
+def _chosen_rows(path: str, rows: list[int], text: list[str]) -> pd.DataFrame:
+    """These rows of a file, in the order asked for; ``text`` are columns to read as text."""
     import pandas as pd
 
     from islab.cli.tables import read_pieces
 
     parts, n_rows = [], 0
-    for piece in read_pieces(path):
+    for piece in read_pieces(path, text):
         inside = [row - n_rows for row in sorted(set(rows)) if 0 <= row - n_rows < len(piece)]
         parts.append(piece.iloc[inside].set_axis([n_rows + row for row in inside]))
         n_rows += len(piece)

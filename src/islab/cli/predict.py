@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     model = load(args.model)
     pieces = (
         _as_text(predictions(model, model_columns(model, piece, args.data), args), number, args)
-        for number, piece in enumerate(read_pieces(args.data))
+        for number, piece in enumerate(read_pieces(args.data, text_columns(model)))
     )
     if args.output is None:
         for text in pieces:
@@ -53,6 +53,18 @@ def run(args: argparse.Namespace) -> None:
     with replacing(args.output) as file:
         for text in pieces:
             file.write(text.encode())
+
+
+def text_columns(model: Any) -> list[str]:
+    """The columns that the model knows as text: codes such as 007 keep their spelling."""
+    from islab.columns import Category
+    from islab.reading import is_number
+
+    return [
+        variable.name
+        for variable in model.columns_.variables
+        if isinstance(variable, Category) and not all(map(is_number, variable.levels))
+    ]
 
 
 def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:

@@ -34,12 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab import load
-    from islab.cli.predict import model_columns
+    from islab.cli.predict import model_columns, text_columns
     from islab.cli.tables import known_targets, read_table, require_output
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
-    table, y = read_table(args.data), None
+    table, y = read_table(args.data, text_columns(model)), None
     if args.target is not None:
         table, y = known_targets(table, args.target, args.data)
     model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,24 +23,34 @@ LARGEST_LOSS = 1e-5
 COLUMNS_SHOWN = 10
 
 
-def read_table(path: str | Path) -> pd.DataFrame:
+def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
     """All rows of a file.
 
     Numbers of a large file are held in single precision where that loses nothing that matters,
-    and its text as categories, so that the table is no larger than the file.
+    and its text as categories, so that the table is no larger than the file. A column with text
+    anywhere is text everywhere, as it is spelled.
+
+    Parameters
+    ----------
+    path : path
+    text : collection of str
+        Columns to read as text even if all of it could be numbers.
     """
     import pandas as pd
 
     path = Path(path)
     large = path.exists() and path.stat().st_size > LARGE_FILE
-    pieces = [_smaller(piece) if large else piece for piece in read_pieces(path)]
+    pieces = [_smaller(piece) if large else piece for piece in read_pieces(path, text)]
     if len(pieces) == 1:
         return pieces[0]
+    mixed = [name for name in pieces[0] if len({_is_text(piece[name]) for piece in pieces}) > 1]
+    if set(mixed) - set(text):
+        return read_table(path, {*text, *mixed})
     return pd.DataFrame({name: _joined([p.pop(name) for p in pieces]) for name in list(pieces[0])})
 
 
-def read_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
-    """The rows of a file, some at a time."""
+def read_pieces(path: str | Path, text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
+    """The rows of a file, some at a time; ``text`` as in :func:`read_table`."""
     path = Path(path)
     if not path.exists():
         raise ValueError(f"Got {str(path)!r}, expected a file; there is none")
@@ -48,7 +59,7 @@ def read_pieces(path: str | Path) -> Iterator[pd.DataFrame]:
     if path.stat().st_size == 0:
         raise ValueError(f"Got {str(path)!r}, which is empty, expected a table")
     n_rows = 0
-    for piece in _parquet(path) if _kind(path) in PARQUET else _text(path):
+    for piece in _parquet(path) if _kind(path) in PARQUET else _text(path, text):
         n_rows += len(piece)
         yield piece
     if n_rows == 0:
@@ -86,11 +97,32 @@ def known_targets(
     if not known.any():
         raise ValueError(f"Got {str(path)!r} without a single value in column {target!r}")
     if not known.all():
+        spelled = _spelled_missing(Path(path), target)
         print(
-            f"{(~known).sum()} rows without a target are left out and not numbered", file=sys.stderr
+            f"{(~known).sum()} rows without a target{spelled} are left out and not numbered",
+            file=sys.stderr,
         )
         table = table[known]
     return table, table[target]
+
+
+def _spelled_missing(path: Path, column: str) -> str:
+    """What a text file has in place of missing values, if not nothing."""
+    import pandas as pd
+
+    if _kind(path) in PARQUET:
+        return ""
+    options = {"sep": SEPARATORS[_kind(path)], "encoding": "utf-8-sig", "usecols": [column]}
+    cells = pd.read_csv(path, dtype=str, keep_default_na=False, **options)[column]
+    missing = pd.read_csv(path, dtype=str, **options)[column].isna()
+    words = [repr(word) for word in cells[missing].unique() if word]
+    return f" (in words, {', '.join(words)})" if words else ""
+
+
+def _is_text(column: pd.Series) -> bool:
+    import pandas as pd
+
+    return not (pd.api.types.is_numeric_dtype(column) or column.isna().all())
 
 
 def _kind(path: Path) -> str:
@@ -106,18 +138,41 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _text(path: Path) -> Iterator[pd.DataFrame]:
+def _text(path: Path, text: Collection[str]) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
+    options = {"sep": SEPARATORS[_kind(path)], "encoding": "utf-8-sig"}
     try:
+        _check_header(path, pd.read_csv(path, header=None, nrows=1, dtype=str, **options))
         with pd.read_csv(
-            path, sep=SEPARATORS[_kind(path)], chunksize=ROWS_AT_ONCE, encoding="utf-8-sig"
+            path,
+            chunksize=ROWS_AT_ONCE,
+            dtype=dict.fromkeys(text, str),
+            low_memory=False,
+            **options,
         ) as pieces:
             for piece in pieces:
                 _check_separator(path, piece)
+                # Names that are fewer than the fields of a row would move to the right.
+                if not isinstance(piece.index, pd.RangeIndex):
+                    raise ValueError(
+                        f"Got {str(path)!r}, whose rows have more fields than the header has "
+                        "names, expected a name for each; try to name the first column too, or to "
+                        "leave out commas at the end of lines"
+                    )
                 yield piece
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {error}") from error
+
+
+def _check_header(path: Path, header: pd.DataFrame) -> None:
+    names = header.iloc[0].dropna() if len(header) else []
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(
+                f"Got {str(path)!r} with column name {name!r} more than once, expected names that "
+                "differ; try to rename or drop columns"
+            )
 
 
 def _check_separator(path: Path, piece: pd.DataFrame) -> None:

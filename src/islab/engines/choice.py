@@ -59,7 +59,7 @@ class EngineChoice:
     def resolve(self) -> type[Engine]:
         """The engine class."""
         if self.name == "torch" or self.device != "cpu":
-            needed("torch", "The torch engine", "islab-bnn[torch]")
+            _require_device(needed("torch", "The torch engine", "islab-bnn[torch]"), self.device)
             return _torch_engine(self.posterior)
         try:
             return _native_engine(self.posterior)
@@ -86,6 +86,19 @@ class EngineChoice:
         if engine.parallel == "processes":
             options["device"] = self.device
         return engine(start, problem, seed=seed, noise_rate=stage.noise_rate, **options)
+
+
+def _require_device(torch: Any, device: str) -> None:
+    """Refuses a device that this machine, or this build of torch, does not have."""
+    kind, _, number = str(device).partition(":")
+    if kind == "cpu":
+        return
+    module = torch.backends.mps if kind == "mps" else getattr(torch, kind)
+    there = module.is_available()
+    if not there or (number and kind != "mps" and int(number) >= module.device_count()):
+        raise ValueError(
+            f"Got device={str(device)!r}, which torch does not find here; try device='cpu'."
+        )
 
 
 def _native_engine(posterior: str) -> type[Engine]:

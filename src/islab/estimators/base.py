@@ -18,7 +18,14 @@ from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.learned import Learned, WeightDistribution
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
-from islab.estimators.table import FEWEST_ROWS, checked_table, column_names, n_rows, rows_where
+from islab.estimators.table import (
+    FEWEST_ROWS,
+    checked_table,
+    column_names,
+    is_frame,
+    n_rows,
+    rows_where,
+)
 from islab.estimators.target import target_scale
 from islab.history import History
 from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
@@ -33,6 +40,7 @@ Mask = NDArray[np.bool_]
 Model = Literal["full", "median"]
 
 DEFAULT_MODEL: Model = "full"
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 
 
 class NetworkEstimator(SelectorMixin, BaseEstimator):
@@ -116,6 +124,11 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
                 f"Got {int((weight > 0).sum())} rows with a positive sample_weight, expected at "
                 f"least {FEWEST_ROWS}."
             )
+        if not SMALLEST_WEIGHT < weight.max() < LARGEST_WEIGHT:
+            raise ValueError(
+                f"Got sample_weight up to {weight.max():.3g}, expected how often rows count: a "
+                f"largest weight from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}."
+            )
         return weight
 
     def _check_params(self) -> None:
@@ -191,9 +204,10 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         Uncertainty
             ``aleatoric``, ``epistemic`` and their sum ``total``, each (rows, outputs).
         """
+        covariates = self._covariates(X)
         noise = self.network_.noise_in_units()
         parts = by_rows(
-            self._covariates(X),
+            covariates,
             self._numbers_per_row(),
             lambda rows: self._likelihood.uncertainty(self._draw(rows, model), noise),
         )
@@ -247,12 +261,22 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         X : DataFrame or (rows, columns)
         **options
             Those of :func:`islab.explain.explain_local`: ``output``, ``level``, ``n_draws``,
-            ``approximate``, ``reference``, ``baseline``.
+            ``approximate``, ``reference``, ``baseline``, which may be a data frame of one row.
         """
         from islab.explain import explain_local
 
+        covariates = self._covariates(X)
+        if is_frame(options.get("baseline")):
+            options["baseline"] = self._baseline(options["baseline"])
         options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
-        return explain_local(self.network_, self._covariates(X), **options)
+        return explain_local(self.network_, covariates, **options)
+
+    def _baseline(self, row: Any) -> Float:
+        """A row to count contributions from, as covariates."""
+        covariates = self._covariates(row)
+        if len(covariates) != 1:
+            raise ValueError(f"Got a baseline of {len(covariates)} rows, expected one row.")
+        return covariates[0]
 
     # -- keeping --------------------------------------------------------------------------
 

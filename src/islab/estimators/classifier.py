@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
-from islab.estimators.table import checked_table
+from islab.estimators.table import all_or_nothing, checked_table
 from islab.estimators.target import checked_labels, checked_levels, interval_levels
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     classes_: NDArray
     class_weight: Any = None
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learns from rows and their classes.
 
@@ -71,6 +72,13 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         if self.class_weight is None:
             return weight
         factor = compute_sample_weight(self.class_weight, labels)
+        wrong = ~(np.isfinite(factor) & (factor > 0))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise ValueError(
+                f"Got the class weight {factor[row]} of class {labels[row]!r}, expected positive "
+                "numbers; try to leave out the rows of a class that shall not count."
+            )
         return factor if weight is None else factor * weight
 
     def predict_proba(self, X: Any, *, model: Model | None = None) -> Float:

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
-from islab.estimators.table import checked_table
+from islab.estimators.table import all_or_nothing, checked_table
 from islab.estimators.target import (
     checked_levels,
     checked_numbers,
@@ -34,6 +34,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
     likelihood: str = "gaussian"
     _flat: bool  # whether y was (rows,)
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learns from rows and their targets.
 
@@ -96,8 +97,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         With targets (rows, outputs) in training they are (rows, outputs, levels).
         """
         levels = checked_levels(levels)
-        noise = self.network_.noise_in_units()
         covariates = self._covariates(X)
+        noise = self.network_.noise_in_units()
         parts = by_rows(
             covariates,
             self._numbers_per_row(),

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from collections.abc import Callable
+from functools import wraps
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
 FEWEST_ROWS = 2
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Lets a fit that fails leave the estimator as it was: names, sizes and what it had learned."""
+
+    @wraps(fit)
+    def careful(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast("Fit", careful)
 
 
 def is_frame(table: Any) -> bool:
@@ -45,7 +66,14 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
         raise TypeError(f"Got a lazy {type(table).__name__}, expected data; try X.collect().")
     if not is_frame(table):
         return _checked_array(estimator, table, reset, fewest)
-    frame_columns(table)
+    names = frame_columns(table)
+    if reset and not all(isinstance(name, str) for name in names) and names != [*range(len(names))]:
+        warnings.warn(
+            f"Got column names that are no text, such as {names[0]!r}: columns are known by their "
+            "place only, and called x0, x1, ...; try X.columns = X.columns.map(str).",
+            UserWarning,
+            stacklevel=3,
+        )
     validate_data(estimator, table, skip_check_array=True, reset=reset)
     rows, columns = table.shape
     if rows < fewest or columns < 1:

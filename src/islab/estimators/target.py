@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_array, column_or_1d
 
-from islab.columns import LEAST_SPREAD
+from islab.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.estimators.table import frame_columns, is_frame, n_rows
 from islab.reading import is_number
 
@@ -19,7 +19,7 @@ Float = NDArray[np.floating]
 
 LABEL_KINDS = "biufU"
 FEW_VALUES = 10
-SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+LARGEST_SCALE = 1e150
 
 
 def detected_task(y: pd.Series) -> str:
@@ -89,6 +89,11 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     """Targets of a regression, (rows,) or (rows, outputs)."""
     _require(estimator, y)
     try:
+        if hasattr(y, "dtype") and np.asarray(y).dtype.kind in "mM":
+            raise ValueError(
+                "Got dates or times in y, expected numbers; try days since some date, such as "
+                "(y - y.min()) / pd.Timedelta('1D')."
+            )
         values = check_array(
             y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y"
         )

@@ -8,7 +8,7 @@ from islab.likelihoods import LARGEST_LOG_RATE
 from islab.sparse import SparseNetwork
 
 _ACTIVATIONS = {
-    "relu": "return z if z > 0 else 0.0",
+    "relu": "return 0.0 if z <= 0 else z",
     "leaky_relu": f"return z if z > 0 else {LEAKY_SLOPE} * z",
     "sigmoid": "return _sigmoid(z)",
     "tanh": "return math.tanh(z)",
