@@ -56,14 +56,27 @@ def run(args: argparse.Namespace) -> None:
 
 
 def text_columns(model: Any) -> list[str]:
-    """The columns that the model knows as text: codes such as 007 keep their spelling."""
-    from islab.columns import Category
-    from islab.reading import is_number
+    """The columns that the model knows as text: codes such as 007 keep their spelling.
+
+    Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
+    """
+    from islab.columns import MISSING_LEVEL, Category
+    from islab.reading import is_number, labelled
+
+    if not hasattr(model, "columns_"):
+        raise ValueError(
+            f"Got a model of type {type(model).__name__}, expected one that reads tables; try "
+            "islab.load in Python"
+        )
+
+    def is_text(level: str) -> bool:
+        return not is_number(level) or labelled([float(level)], declared=True).levels != (level,)
 
     return [
         variable.name
         for variable in model.columns_.variables
-        if isinstance(variable, Category) and not all(map(is_number, variable.levels))
+        if isinstance(variable, Category)
+        and any(is_text(level) for level in variable.levels if level != MISSING_LEVEL)
     ]
 
 

@@ -39,7 +39,10 @@ def run(args: argparse.Namespace) -> None:
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
-    table, y = read_table(args.data, text_columns(model)), None
+    text = text_columns(model)
+    if args.target is not None and hasattr(model, "classes_") and model.classes_.dtype.kind in "UO":
+        text.append(args.target)
+    table, y = read_table(args.data, text), None
     if args.target is not None:
         table, y = known_targets(table, args.target, args.data)
     model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from islab.files import writable
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -21,6 +23,7 @@ ROWS_AT_ONCE = 50_000
 LARGE_FILE = 64 * 2**20
 LARGEST_LOSS = 1e-5
 COLUMNS_SHOWN = 10
+AS_SPELLED: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
 def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
@@ -45,6 +48,7 @@ def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
         return pieces[0]
     mixed = [name for name in pieces[0] if len({_is_text(piece[name]) for piece in pieces}) > 1]
     if set(mixed) - set(text):
+        pieces.clear()  # the table would be in memory twice
         return read_table(path, {*text, *mixed})
     return pd.DataFrame({name: _joined([p.pop(name) for p in pieces]) for name in list(pieces[0])})
 
@@ -97,7 +101,7 @@ def known_targets(
     if not known.any():
         raise ValueError(f"Got {str(path)!r} without a single value in column {target!r}")
     if not known.all():
-        spelled = _spelled_missing(Path(path), target)
+        spelled = _spelled(Path(path), target, ~known.to_numpy())
         print(
             f"{(~known).sum()} rows without a target{spelled} are left out and not numbered",
             file=sys.stderr,
@@ -106,15 +110,13 @@ def known_targets(
     return table, table[target]
 
 
-def _spelled_missing(path: Path, column: str) -> str:
-    """What a text file has in place of missing values, if not nothing."""
+def _spelled(path: Path, column: str, missing: NDArray[np.bool_]) -> str:
+    """The words that a text file has in place of missing values, if any."""
     import pandas as pd
 
     if _kind(path) in PARQUET:
         return ""
-    options = {"sep": SEPARATORS[_kind(path)], "encoding": "utf-8-sig", "usecols": [column]}
-    cells = pd.read_csv(path, dtype=str, keep_default_na=False, **options)[column]
-    missing = pd.read_csv(path, dtype=str, **options)[column].isna()
+    cells = pd.read_csv(path, usecols=[column], **AS_SPELLED, **_format(path))[column]
     words = [repr(word) for word in cells[missing].unique() if word]
     return f" (in words, {', '.join(words)})" if words else ""
 
@@ -122,7 +124,8 @@ def _spelled_missing(path: Path, column: str) -> str:
 def _is_text(column: pd.Series) -> bool:
     import pandas as pd
 
-    return not (pd.api.types.is_numeric_dtype(column) or column.isna().all())
+    categorical = isinstance(column.dtype, pd.CategoricalDtype)
+    return pd.api.types.infer_dtype(column.cat.categories if categorical else column) == "string"
 
 
 def _kind(path: Path) -> str:
@@ -141,46 +144,48 @@ def _kind(path: Path) -> str:
 def _text(path: Path, text: Collection[str]) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
-    options = {"sep": SEPARATORS[_kind(path)], "encoding": "utf-8-sig"}
     try:
-        _check_header(path, pd.read_csv(path, header=None, nrows=1, dtype=str, **options))
+        _check_header(path)
         with pd.read_csv(
             path,
             chunksize=ROWS_AT_ONCE,
             dtype=dict.fromkeys(text, str),
             low_memory=False,
-            **options,
+            **_format(path),
         ) as pieces:
-            for piece in pieces:
-                _check_separator(path, piece)
-                # Names that are fewer than the fields of a row would move to the right.
-                if not isinstance(piece.index, pd.RangeIndex):
-                    raise ValueError(
-                        f"Got {str(path)!r}, whose rows have more fields than the header has "
-                        "names, expected a name for each; try to name the first column too, or to "
-                        "leave out commas at the end of lines"
-                    )
-                yield piece
+            yield from pieces
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {error}") from error
+        reason = str(error).strip()
+        if "fields in line" in reason:
+            reason += "; try to name every column, and to end lines without a separator"
+        raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {reason}") from error
 
 
-def _check_header(path: Path, header: pd.DataFrame) -> None:
-    names = header.iloc[0].dropna() if len(header) else []
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ValueError(
-                f"Got {str(path)!r} with column name {name!r} more than once, expected names that "
-                "differ; try to rename or drop columns"
-            )
+def _format(path: Path) -> dict[str, Any]:
+    return {"sep": SEPARATORS[_kind(path)], "encoding": "utf-8-sig"}
 
 
-def _check_separator(path: Path, piece: pd.DataFrame) -> None:
-    if len(piece.columns) == 1 and ";" in str(piece.columns[0]):
+def _check_header(path: Path) -> None:
+    """Refuses another separator, names that stand twice, and fewer names than fields."""
+    import pandas as pd
+
+    def first(n_lines: int) -> pd.DataFrame:
+        return pd.read_csv(path, header=None, nrows=n_lines, **AS_SPELLED, **_format(path))
+
+    names = first(1).iloc[0].tolist()
+    if len(names) == 1 and ";" in names[0]:
         raise ValueError(
             f"Got {str(path)!r}, whose columns are separated by ';', expected commas; try to "
             "export it with commas and decimal points, or as .parquet"
         )
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            raise ValueError(
+                f"Got {str(path)!r} with column name {name!r} more than once, expected names that "
+                "differ; try to rename or drop columns"
+            )
+    # With a header, pandas takes surplus fields of the first row for names of rows; now it refuses.
+    first(2)
 
 
 def _parquet(path: Path) -> Iterator[pd.DataFrame]:
