@@ -213,3 +213,16 @@ def test_missing_values_are_welcome(table, labels):
 def test_labels_in_a_frame_of_one_column_are_taken_with_a_warning(table, labels):
     with pytest.warns(UserWarning, match="column-vector"):
         ISLaBClassifier(**QUICK).fit(table, pd.DataFrame(labels))
+
+
+@pytest.mark.parametrize("weight", [0, -1, np.nan, np.inf, 1e300])
+def test_class_weights_that_are_no_weights_are_refused(table, labels, weight):
+    model = ISLaBClassifier(**QUICK, class_weight={"ill": weight})
+    with pytest.raises(ValueError, match=r"Got class_weight=.* for class 'ill', expected numbers"):
+        model.fit(table, labels)
+
+
+def test_class_weights_name_classes_that_are_numbers(table, labels):
+    model = ISLaBClassifier(**QUICK, class_weight={1: 0})
+    with pytest.raises(ValueError, match="Got class_weight=0 for class 1, expected"):
+        model.fit(table, (labels == "ill").astype(int))

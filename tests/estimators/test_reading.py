@@ -68,6 +68,18 @@ def test_local_explanations_are_the_same_each_time(regressor, table):
     np.testing.assert_array_equal(first, second)
 
 
+def test_contributions_may_count_from_a_row_of_a_frame(regressor, table):
+    found = regressor.explain_local(table[:3], baseline=table[7:8])
+    covariates = regressor.columns_.encode(table[7:8])[0]
+    expected = regressor.explain_local(table[:3], baseline=covariates)
+    np.testing.assert_array_equal(found.contribution, expected.contribution)
+
+
+def test_a_baseline_of_two_rows_is_refused(regressor, table):
+    with pytest.raises(ValueError, match="Got a baseline of 2 rows, expected one row; try"):
+        regressor.explain_local(table[:3], baseline=table[7:9])
+
+
 def test_one_hot_columns_are_explained_as_one_variable(classifier, table):
     frame = classifier.explain_local(table[:3]).to_frame("variables")
     assert (frame["variable"] == "colour").sum() == 3

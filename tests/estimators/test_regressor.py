@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from islab import ISLaBRegressor
 
@@ -143,3 +144,25 @@ def test_weights_that_are_no_weights_are_refused(table, numbers, weight):
 def test_weights_that_leave_one_row_are_refused(table, numbers):
     with pytest.raises(ValueError, match="1 rows with a positive sample_weight"):
         ISLaBRegressor(**QUICK).fit(table, numbers, np.r_[1, np.zeros(len(table) - 1)])
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e300])
+def test_weights_that_no_row_can_have_are_refused(table, numbers, weight):
+    with pytest.raises(ValueError, match=r"Got sample_weight up to 1e.*expected how often rows"):
+        ISLaBRegressor(**QUICK).fit(table, numbers, np.full(len(table), weight))
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("predict", []),
+        ("predict_quantiles", [[0.5]]),
+        ("predict_interval", []),
+        ("sample_posterior", []),
+        ("decompose_uncertainty", []),
+        ("explain_local", []),
+    ],
+)
+def test_it_must_be_fitted_before_it_answers(table, method, arguments):
+    with pytest.raises(NotFittedError):
+        getattr(ISLaBRegressor(), method)(table, *arguments)

@@ -230,3 +230,40 @@ def test_no_levels_are_refused(regressor, table):
 def test_a_level_in_words_is_refused(regressor, table):
     with pytest.raises(ValueError, match=r"Got level='0\.9', expected a number"):
         regressor.predict_interval(table, "0.9")
+
+
+@pytest.mark.parametrize("names", [[3, 5], [1, 2], [("a", 1), ("a", 2)]])
+def test_names_that_are_no_text_are_replaced_with_a_warning_to_the_caller(names):
+    x = pd.DataFrame(np.eye(6)[:, :2])
+    x.columns = pd.Index(names)
+    with pytest.warns(UserWarning, match="column names that are no text.*called x0, x1") as said:
+        model = ISLaBRegressor(**QUICK).fit(x, np.arange(6.0))
+    assert model.network_.units.names == ("x0", "x1")
+    assert said[0].filename == __file__
+
+
+def test_names_of_which_some_are_text_are_refused_without_a_warning(table, labels):
+    with pytest.raises(TypeError, match="all input features have string names"):
+        ISLaBClassifier(**QUICK).fit(table.rename(columns={"age": 5}), labels)
+
+
+DATES = pd.Series(pd.date_range("2020-01-01", periods=6))
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        DATES,
+        DATES.dt.tz_localize("UTC"),
+        DATES - DATES[0],
+        DATES.dt.to_period("D"),
+        DATES.to_numpy(),
+        DATES.tolist(),
+        DATES.to_frame(),
+        pd.DataFrame({"n": range(6), "date": DATES}),
+    ],
+    ids=["series", "zone", "spans", "periods", "array", "list", "frame", "among numbers"],
+)
+def test_dates_as_targets_are_refused_with_the_remedy(dates):
+    with pytest.raises(ValueError, match="Got dates or times in y, expected numbers; try days"):
+        ISLaBRegressor(**QUICK).fit(np.eye(6), dates)

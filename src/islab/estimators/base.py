@@ -127,7 +127,8 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         if not SMALLEST_WEIGHT < weight.max() < LARGEST_WEIGHT:
             raise ValueError(
                 f"Got sample_weight up to {weight.max():.3g}, expected how often rows count: a "
-                f"largest weight from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}."
+                f"largest weight from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try weights whose "
+                "mean is 1."
             )
         return weight
 
@@ -275,7 +276,9 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         """A row to count contributions from, as covariates."""
         covariates = self._covariates(row)
         if len(covariates) != 1:
-            raise ValueError(f"Got a baseline of {len(covariates)} rows, expected one row.")
+            raise ValueError(
+                f"Got a baseline of {len(covariates)} rows, expected one row; try baseline[:1]."
+            )
         return covariates[0]
 
     # -- keeping --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from islab.estimators.base import Model, NetworkEstimator
+from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, Model, NetworkEstimator
 from islab.estimators.draws import by_rows
 from islab.estimators.table import all_or_nothing, checked_table
 from islab.estimators.target import checked_labels, checked_levels, interval_levels
@@ -72,12 +72,12 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         if self.class_weight is None:
             return weight
         factor = compute_sample_weight(self.class_weight, labels)
-        wrong = ~(np.isfinite(factor) & (factor > 0))
+        wrong = ~((factor > SMALLEST_WEIGHT) & (factor < LARGEST_WEIGHT))
         if wrong.any():
-            row = int(wrong.argmax())
             raise ValueError(
-                f"Got the class weight {factor[row]} of class {labels[row]!r}, expected positive "
-                "numbers; try to leave out the rows of a class that shall not count."
+                f"Got class_weight={factor[wrong][0]:g} for class {labels[wrong].tolist()[0]!r}, "
+                f"expected numbers from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try to leave "
+                "out the rows of a class that shall not count."
             )
         return factor if weight is None else factor * weight
 

@@ -67,14 +67,14 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
     if not is_frame(table):
         return _checked_array(estimator, table, reset, fewest)
     names = frame_columns(table)
+    validate_data(estimator, table, skip_check_array=True, reset=reset)
     if reset and not all(isinstance(name, str) for name in names) and names != [*range(len(names))]:
         warnings.warn(
             f"Got column names that are no text, such as {names[0]!r}: columns are known by their "
             "place only, and called x0, x1, ...; try X.columns = X.columns.map(str).",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # past fit and all_or_nothing
         )
-    validate_data(estimator, table, skip_check_array=True, reset=reset)
     rows, columns = table.shape
     if rows < fewest or columns < 1:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from numbers import Real
 from typing import Any
 
@@ -18,6 +19,7 @@ from islab.reading import is_number
 Float = NDArray[np.floating]
 
 LABEL_KINDS = "biufU"
+TIMES = (date, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
 LARGEST_SCALE = 1e150
 
@@ -89,7 +91,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     """Targets of a regression, (rows,) or (rows, outputs)."""
     _require(estimator, y)
     try:
-        if hasattr(y, "dtype") and np.asarray(y).dtype.kind in "mM":
+        if any(isinstance(value, TIMES) for value in np.atleast_1d(np.asarray(y))[:1].flat):
             raise ValueError(
                 "Got dates or times in y, expected numbers; try days since some date, such as "
                 "(y - y.min()) / pd.Timedelta('1D')."
