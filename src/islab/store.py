@@ -40,17 +40,18 @@ def save(estimator: Any, path: str | Path, *, sparse: bool = False) -> None:
     sparse : bool
         Leave out the full posterior; the median network is a few kilobytes.
     """
-    from islab.estimators.restore import BadState, from_state
+    from islab.estimators.restore import from_state
     from islab.estimators.state import state_of
 
     description, arrays = state_of(estimator, sparse=sparse)
-    content = to_bytes(description, arrays)
     try:
+        content = to_bytes(description, arrays)
+        _require_finite(arrays)
         from_state(json.loads(json.dumps(description)), arrays)
-    except (BadState, OverflowError) as error:
+    except ValueError as error:
         raise ValueError(
-            f"Got a model that could not be read again: {error}; try to fit it with the parameters "
-            "that it has now, and with classes that are text or small numbers."
+            f"Got a model that could not be read again ({error}), expected one that agrees with "
+            "its parameters; try to fit it again, with classes that are text or small numbers."
         ) from error
     with replacing(path) as file:
         file.write(content)
@@ -176,12 +177,16 @@ def _arrays(path: Path, content: bytes) -> Arrays:
 
     try:
         arrays = deserialise(content)
+        _require_finite(arrays)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         _refuse(path, f"its arrays cannot be read ({error})")
+    return arrays
+
+
+def _require_finite(arrays: Arrays) -> None:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            _refuse(path, f"array {name!r} holds numbers that are not finite")
-    return arrays
+            raise ValueError(f"array {name!r} holds numbers that are not finite")
 
 
 def _refuse(path: str | Path, reason: str) -> NoReturn:

@@ -1,8 +1,10 @@
 """How a file is written, and what its parameters are worth."""
 
+import copy
 import json
 import os
 
+import numpy as np
 import pytest
 
 import islab
@@ -57,3 +59,60 @@ def test_parameters_that_nobody_knows_are_refused(model, tmp_path):
     description, arrays = state_of(model, sparse=True)
     more = {**description["params"], "magic": 1}
     assert refused(write(tmp_path / "m", {**description, "params": more}, arrays))
+
+
+def changed(model, **attributes):
+    """A copy of the model with other attributes."""
+    other = copy.copy(model)
+    vars(other).update(attributes)
+    return other
+
+
+def never_written(model, path):
+    """The error of a model that is not written."""
+    with pytest.raises(ValueError, match="Got a model that could not be read again") as error:
+        model.save(path)
+    assert not path.exists()
+    return str(error.value)
+
+
+def test_parameters_that_no_fit_could_use_are_not_written(model, tmp_path):
+    assert "Got n_draws=0" in never_written(changed(model, n_draws=0), tmp_path / "m")
+
+
+def test_parameters_that_are_no_json_are_not_written(model, tmp_path):
+    odd = changed(model, class_weight={"yes": float("nan")})
+    assert "JSON" in never_written(odd, tmp_path / "m")
+
+
+def test_a_likelihood_that_was_not_learned_is_not_written(regressor, tmp_path):
+    other = changed(regressor, likelihood="poisson")
+    assert "does not fit 1 gaussian outputs" in never_written(other, tmp_path / "m")
+
+
+def test_classes_too_large_for_a_file_are_not_written(model, tmp_path):
+    classes = np.array([0, 2**64 - 1], dtype=np.uint64)
+    assert "too large" in never_written(changed(model, classes_=classes), tmp_path / "m")
+
+
+def test_weights_that_are_not_finite_are_not_written(model, tmp_path):
+    posterior = model.posterior_.copy(mu=np.full_like(model.posterior_.mu, np.inf))
+    other = changed(model, posterior_=posterior)
+    assert "array 'mu' holds numbers that are not finite" in never_written(other, tmp_path / "m")
+
+
+def test_classes_of_one_s_own_are_not_written(model, tmp_path):
+    class Own(ISLaBClassifier):
+        pass
+
+    other = copy.copy(model)
+    other.__class__ = Own
+    assert "it holds a 'Own'" in never_written(other, tmp_path / "m")
+
+
+def test_a_model_that_is_not_written_leaves_the_old_file(model, tmp_path):
+    model.save(tmp_path / "m")
+    before = (tmp_path / "m").read_bytes()
+    with pytest.raises(ValueError, match="could not be read again"):
+        changed(model, n_draws=0).save(tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == before
