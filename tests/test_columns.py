@@ -331,3 +331,15 @@ def test_a_column_called_like_a_level_of_another_is_refused():
     table = pd.DataFrame({"c": ["u", "v", "w"], "c=u": [1.0, 0.0, 0.5]})
     with pytest.raises(ValueError, match="Got columns 'c' and 'c=u', which both give"):
         learn(table)
+
+
+@pytest.mark.parametrize("value", [1e-200, 5e-324])
+def test_numbers_whose_spread_no_number_holds_are_refused(value):
+    table = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, value]})
+    with pytest.raises(ValueError, match=r"Got values from 0 to .* in column 'b'.*another unit"):
+        learn(table)
+
+
+def test_numbers_in_a_small_unit_are_fine():
+    encoder, covariates = learn(pd.DataFrame({"a": [0.0, 1e-140, 3e-140]}))
+    np.testing.assert_allclose(encoder.standardise(covariates).std(), 1)

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from islab.engines import EngineChoice
+from islab.engines.choice import _require_device
 
 CODE = """
 import sys
+from types import SimpleNamespace
 from sklearn.datasets import load_iris
 from islab import ISLaBClassifier
 
@@ -69,3 +72,31 @@ def test_the_compiled_engine_stays_on_the_cpu():
 def test_flows_need_no_torch():
     pytest.importorskip("islab.engines.native")
     subprocess.run([sys.executable, "-c", CODE], check=True)
+
+
+def torch_with(**devices):
+    """A torch that finds so many devices of each kind."""
+
+    def kind(number):
+        return SimpleNamespace(is_available=lambda: number > 0, device_count=lambda: number)
+
+    found = {name: kind(devices.get(name, 0)) for name in ("cuda", "xpu")}
+    return SimpleNamespace(**found, backends=SimpleNamespace(mps=kind(devices.get("mps", 0))))
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "xpu", "mps"])
+def test_a_device_that_is_not_there_is_refused(monkeypatch, device):
+    monkeypatch.setitem(sys.modules, "torch", torch_with())
+    with pytest.raises(ValueError, match=f"Got device='{device}', expected one that torch finds"):
+        EngineChoice("torch", device=device).resolve()
+
+
+@pytest.mark.parametrize("device", ["cuda:2", "cuda:-1", "cuda:first"])
+def test_a_number_that_no_device_has_is_refused(device):
+    with pytest.raises(ValueError, match=f"Got device='{device}'.*try device='cpu'"):
+        _require_device(torch_with(cuda=2), device)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", "cuda", "cuda:1", "mps", "mps:0"])
+def test_devices_that_are_there_are_taken(device):
+    _require_device(torch_with(cuda=2, mps=1), device)

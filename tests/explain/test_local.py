@@ -213,6 +213,8 @@ def test_an_approximation_says_so(make_network, make_rows):
         ({"reference": "centred"}, "reference='centred'"),
         ({"baseline": "mean"}, "baseline='mean'"),
         ({"baseline": [1.0]}, "one value for each covariate"),
+        ({"baseline": [np.nan] * 5}, "Got nan in the baseline"),
+        ({"baseline": [np.inf] * 5}, "Got inf in the baseline"),
         ({"n_draws": 10**9}, "GB"),
     ],
 )

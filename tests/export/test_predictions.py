@@ -9,9 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from islab.architecture import ACTIVATIONS
+from islab.architecture import ACTIVATIONS, Architecture
 from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
 from islab.likelihoods import LIKELIHOODS, get_likelihood
+from islab.posterior import Posterior
 
 CASES = [("leaky_relu", likelihood) for likelihood in LIKELIHOODS]
 CASES += [(activation, "bernoulli") for activation in ACTIVATIONS if activation != "leaky_relu"]
@@ -100,6 +101,17 @@ def test_python_source_predicts_by_name(make_network, make_rows):
     exec(to_python(network), module)
     named = module["predict_named"](dict(zip(network.units.names, x, strict=True)))
     assert list(named.values()) == module["predict"](list(x))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_python_source_makes_nothing_of_missing_values(activation):
+    net = Architecture(2, (3,), 1, input_skip=False, activation=activation)
+    network = Posterior.initialise(net, np.random.default_rng(0)).median(0.0)
+    module: dict = {}
+    exec(to_python(network), module)
+    x = [math.nan, 1.0]
+    np.testing.assert_array_equal(network.predictor(np.array([x])), [[math.nan]])
+    np.testing.assert_array_equal(module["predictor"](x), [math.nan])
 
 
 def test_python_source_wants_all_covariates(make_network):

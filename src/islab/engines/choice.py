@@ -85,7 +85,9 @@ class EngineChoice:
         options = dict(self.options)
         if engine.parallel == "processes":
             options["device"] = self.device
-        return engine(start, problem, seed=seed, noise_rate=stage.noise_rate, **options)
+        return engine(
+            start, problem, seed=seed, noise_rate=stage.noise_rate, betas=stage.betas, **options
+        )
 
 
 def _require_device(torch: Any, device: str) -> None:
@@ -95,9 +97,11 @@ def _require_device(torch: Any, device: str) -> None:
         return
     module = torch.backends.mps if kind == "mps" else getattr(torch, kind)
     there = module.is_available()
-    if not there or (number and kind != "mps" and int(number) >= module.device_count()):
+    if there and number and kind != "mps":
+        there = number.isdecimal() and int(number) < module.device_count()
+    if not there:
         raise ValueError(
-            f"Got device={str(device)!r}, which torch does not find here; try device='cpu'."
+            f"Got device={str(device)!r}, expected one that torch finds here; try device='cpu'."
         )
 
 

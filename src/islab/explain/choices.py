@@ -58,8 +58,11 @@ def baseline_values(units: Units, baseline: Baseline) -> Float:
             f"Got baseline={baseline!r}, expected 'center', 'zero' or one value per covariate."
         )
     values = np.asarray(baseline, dtype=float)
-    if np.isnan(values).any():
-        raise ValueError("Got missing values in the baseline, expected a number per covariate.")
+    wrong = values[~np.isfinite(values)]
+    if wrong.size:
+        raise ValueError(
+            f"Got {wrong[0]} in the baseline, expected finite numbers; try baseline='center'."
+        )
     if values.shape != (len(units.names),):
         raise ValueError(
             f"Got a baseline of shape {values.shape}, expected ({len(units.names)},): "
