@@ -175,7 +175,7 @@ class _Session:
         recipe = self.recipe
         start = self._start(recipe.hidden, recipe.initial, seed)
         stage = recipe.network
-        prior = Prior.same(start.architecture, tau=stage.tau, psi=stage.psi, df=stage.df)
+        prior = stage.prior(start.architecture)
         if linear is not None:
             prior = _continue_from(linear, start, prior)
         return self._train(start, stage, seed, report, f"network-{number}", prior)

@@ -36,7 +36,13 @@ class Prior:
 
     @classmethod
     def same(
-        cls, architecture: Architecture, *, tau: float, psi: float, df: float | None = None
+        cls,
+        architecture: Architecture,
+        *,
+        tau: float,
+        psi: float,
+        df: float | None = None,
+        bias_tau: float = BIAS_TAU,
     ) -> Prior:
         """One scale and one inclusion probability for all blocks."""
         if not 0 < tau < np.inf:
@@ -46,7 +52,7 @@ class Prior:
         if df is not None and not 0 < df < np.inf:
             raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
         n_blocks = len(architecture.blocks)
-        return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), df=df)
+        return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), bias_tau, df)
 
     def excluded_kl(self, n_dropped: NDArray[np.intp]) -> float:
         """Divergence of weights that were dropped for good, by block."""

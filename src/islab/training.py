@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.architecture import Architecture
 from islab.checkpoint import read_checkpoint, write_checkpoint
-from islab.engines.base import Engine, Steps
+from islab.engines.base import ADAM_BETAS, Engine, Steps
 from islab.equations import sigmoid
 from islab.history import History
 from islab.paths import active_weights
 from islab.posterior import Posterior
-from islab.priors import EmpiricalBayes, Prior
+from islab.priors import BIAS_TAU, EmpiricalBayes, Prior
 from islab.schedules import Schedule
 from islab.shrink import Shrink, sent_constants, split_by_layer
 
@@ -80,13 +81,15 @@ class Stage:
     n_steps, batch_size : int
     rate, lambda_rate : float
         Adam's peak rate, and the one of the inclusion parameters.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
     schedule : Schedule
         Of both rates.
     kl_ramp : float
         Share of the stage over which the divergence's weight rises from 0.
     kl_weight : float
         The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
-    tau, psi, df
+    tau, psi, df, bias_tau
         Prior to start from; see :class:`~islab.priors.Prior`.
     empirical_bayes : EmpiricalBayes, optional
         None keeps the prior fixed.
@@ -107,12 +110,14 @@ class Stage:
     batch_size: int
     rate: float = 0.05
     lambda_rate: float = 0.05
+    betas: tuple[float, float] = ADAM_BETAS
     schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
     kl_ramp: float = 0.25
     kl_weight: float = 1.0
     tau: float = 1.0
     psi: float = 0.2
     df: float | None = None
+    bias_tau: float = BIAS_TAU
     empirical_bayes: EmpiricalBayes | None = field(default_factory=EmpiricalBayes)
     scale_mu_step: bool = True
     noise_rate: float = 0.02
@@ -127,6 +132,12 @@ class Stage:
         for name in ("rate", "lambda_rate"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"Got {name}={getattr(self, name)}, expected 0 or more.")
+
+    def prior(self, architecture: Architecture) -> Prior:
+        """The prior to start from, of this network."""
+        return Prior.same(
+            architecture, tau=self.tau, psi=self.psi, df=self.df, bias_tau=self.bias_tau
+        )
 
 
 @dataclass(frozen=True)
@@ -214,7 +225,7 @@ def train(
         Called after every run with the steps taken and the latest record.
     """
     net = engine.architecture
-    prior = prior or Prior.same(net, tau=stage.tau, psi=stage.psi, df=stage.df)
+    prior = prior or stage.prior(net)
     if n_initial is None:
         n_initial = np.array([block.size for block in net.blocks])
     progress = Progress(prior, n_initial, np.zeros(net.n_units, dtype=np.intp))

@@ -10,6 +10,7 @@ native = pytest.importorskip("islab.engines.native")
 
 from islab.architecture import Architecture  # noqa: E402
 from islab.engines import Problem, Steps  # noqa: E402
+from islab.engines.base import ADAM_BETAS  # noqa: E402
 from islab.engines.native import NativeEngine  # noqa: E402
 from islab.engines.torch_engine import TorchEngine  # noqa: E402
 from islab.posterior import Posterior  # noqa: E402
@@ -28,14 +29,16 @@ class Case:
     mu_step: np.ndarray
     steps: Steps
     noise: np.ndarray
+    betas: tuple[float, float] = ADAM_BETAS
 
     def torch(self, dtype=torch.float64):
-        return self._ready(TorchEngine(self.posterior, self.problem, seed=1, dtype=dtype))
+        return self._ready(TorchEngine, dtype)
 
     def native(self, dtype=np.float64, kind=NativeEngine):
-        return self._ready(kind(self.posterior, self.problem, seed=1, dtype=dtype))
+        return self._ready(kind, dtype)
 
-    def _ready(self, engine):
+    def _ready(self, kind, dtype):
+        engine = kind(self.posterior, self.problem, seed=1, dtype=dtype, betas=self.betas)
         engine.set_prior(self.prior, self.mu_step)
         return engine
 

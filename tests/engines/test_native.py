@@ -41,6 +41,10 @@ def test_steps_with_a_student_slab_equal_torch(df):
     assert_same_steps(make_case(df=df))
 
 
+def test_steps_with_another_memory_equal_torch():
+    assert_same_steps(replace(make_case(), betas=(0.8, 0.999)))
+
+
 @pytest.mark.parametrize("instructions", INSTRUCTIONS)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_every_instruction_set_takes_the_same_steps(instructions, likelihood):
@@ -286,6 +290,22 @@ def test_a_parameter_that_is_no_number_gives_a_loss_that_is_none(name, dtype, ac
     engine = case.native(dtype)
     getattr(engine.parameters(), name)[0] = np.nan
     assert not np.isfinite(engine.run(case.steps))
+
+
+def test_numbers_too_small_for_full_precision_count_as_zero():
+    case = make_case(hidden=(), outputs=1)
+    case.problem.x[:, 0] = 1e-40
+    case.posterior.mu[...] = 0.0
+    engine = case.native(np.float32)
+    engine.run(replace(case.steps, kl_weight=np.zeros(5)), case.noise)
+    assert engine.state()["first"][0] == 0
+    assert (engine.state()["first"][1:5] != 0).all()
+
+
+def test_a_run_leaves_small_numbers_to_others():
+    case = make_case()
+    case.native(np.float32).run(case.steps, case.noise)
+    assert np.float32(1e-40) * np.float32(0.5) > 0
 
 
 def test_an_overflowing_loss_is_not_finite():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ class FlowEngine(TorchEngine):
 
     Parameters
     ----------
-    posterior, problem, seed, noise_rate, device, dtype
+    posterior, problem, seed, **options
         See :class:`~islab.engines.torch_engine.TorchEngine`.
     flow : {"iaf", "rnvp"}
         Kind of transform.
@@ -57,14 +58,12 @@ class FlowEngine(TorchEngine):
         problem: Problem,
         *,
         seed: int,
-        noise_rate: float = 0.02,
-        device: str = "cpu",
-        dtype: torch.dtype = torch.float32,
         flow: str = "iaf",
         n_transforms: int = N_TRANSFORMS,
         flow_width: int = FLOW_WIDTH,
         z_spread: float = Z_SPREAD,
         flow_step: float = FLOW_STEP,
+        **options: Any,
     ) -> None:
         self.flow_step = flow_step
         net = posterior.architecture
@@ -81,9 +80,7 @@ class FlowEngine(TorchEngine):
             )
             for size in sorted({n_inputs[layer] for layer in tied})
         ]
-        super().__init__(
-            posterior, problem, seed=seed, noise_rate=noise_rate, device=device, dtype=dtype
-        )
+        super().__init__(posterior, problem, seed=seed, **options)
         self._take_inputs(inputs_of_layers(net))
         rng = np.random.default_rng([seed, 1])
         self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))

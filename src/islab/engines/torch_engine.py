@@ -115,6 +115,8 @@ class TorchEngine:
     seed : int
     noise_rate : float
         Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
     device : str
         cpu, cuda or mps.
     dtype : torch.dtype
@@ -129,10 +131,11 @@ class TorchEngine:
         *,
         seed: int,
         noise_rate: float = 0.02,
+        betas: tuple[float, float] = ADAM_BETAS,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self.device, self.dtype = torch.device(device), dtype
+        self.device, self.dtype, self.betas = torch.device(device), dtype, betas
         self.likelihood = get_likelihood(posterior.likelihood)
         self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
         self.n_rows = problem.n_rows
@@ -382,7 +385,7 @@ class TorchEngine:
     ) -> torch.optim.Adam:
         """Adam with the first and second moments and the number of steps it had before."""
         fused = self.device.type != "mps"
-        adam = torch.optim.Adam(parameters, betas=ADAM_BETAS, eps=ADAM_EPS, fused=fused)
+        adam = torch.optim.Adam(parameters, betas=self.betas, eps=ADAM_EPS, fused=fused)
         zeros = [torch.zeros_like(tensor, requires_grad=False) for tensor in parameters]
         for tensor, first, second in zip(parameters, *(moments or (zeros, zeros)), strict=True):
             adam.state[tensor] = {

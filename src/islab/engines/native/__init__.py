@@ -52,6 +52,8 @@ class NativeEngine:
     seed : int
     noise_rate : float
         Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
     dtype : dtype
         float32, or float64 for tests.
 
@@ -73,6 +75,7 @@ class NativeEngine:
         *,
         seed: int,
         noise_rate: float = 0.02,
+        betas: tuple[float, float] = ADAM_BETAS,
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.dtype = np.dtype(dtype)
@@ -90,8 +93,8 @@ class NativeEngine:
             self._offset(problem),
             likelihood=self.likelihood.name,
             rules=_kernel.Rules(
-                beta1=ADAM_BETAS[0],
-                beta2=ADAM_BETAS[1],
+                beta1=betas[0],
+                beta2=betas[1],
                 epsilon=ADAM_EPS,
                 largest_rho=LARGEST_RHO,
                 largest_lambda=LARGEST_LAMBDA,

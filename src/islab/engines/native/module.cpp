@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernel.h"
+#include "tiny.h"
 #include "variants.h"
 
 namespace py = pybind11;
@@ -294,6 +295,7 @@ class Learner {
         const Flows<T> flows = flows_of(flow, count);
         memory_.start_call();
         py::gil_scoped_release released;
+        const TinyAsZero tiny_as_zero;
         return kernel_.run(net_, slab_, rules_, data_, state, flows, steps, gemm_, memory_);
     }
 
@@ -307,6 +309,7 @@ class Learner {
         const Flows<T> flows = flows_of(flow, 1);
         memory_.start_call();
         py::gil_scoped_release released;
+        const TinyAsZero tiny_as_zero;
         return kernel_.expected_nll(net_, rules_, data_, flat, flows, variances, state, passes,
                                     gemm_, memory_) /
                double(passes);
@@ -320,6 +323,7 @@ class Learner {
         const Flows<T> flows = flows_of(flow, 1);
         memory_.start_call();
         py::gil_scoped_release released;
+        const TinyAsZero tiny_as_zero;
         return kernel_.divergence(net_, slab_, flat, flows, state, memory_);
     }
 
@@ -333,6 +337,7 @@ class Learner {
         T* to = out.mutable_data();
         memory_.start_call();
         py::gil_scoped_release released;
+        const TinyAsZero tiny_as_zero;
         kernel_.multipliers(net_, flows, state, draws, to, memory_);
         return out;
     }
