@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from islab.architecture import Architecture
-from islab.baselines.passes import Pass, Spread, input_layers
+from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
 from islab.network import forward
 
 N_REPLICAS, N_ROWS = 3, 7
@@ -85,3 +86,19 @@ def test_slopes_without_scales_and_spread_are_those_of_a_pass_with_scales_of_one
     scaled = Pass(net, weights, biases, x, scales=np.ones_like(numbers["scales"])).back(flow)
     np.testing.assert_allclose(plain.weights, scaled.weights, atol=1e-12)
     np.testing.assert_allclose(plain.biases, scaled.biases, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 0), (4, 4)])
+def test_normal_noise_has_any_shape(rng, shape):
+    noise = normal_noise(rng, shape)
+    assert noise.shape == shape
+    assert noise.dtype == np.float32
+
+
+def test_normal_noise_is_standard_normal(rng):
+    noise = normal_noise(rng, (1001, 1000)).astype(float)
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-3
+    # Numbers that share a radius are a half of all numbers apart.
+    first, second = noise.ravel()[:500_500], noise.ravel()[500_500:]
+    assert abs(np.corrcoef(first, second)[0, 1]) < 5e-3
+    assert abs(np.corrcoef(first**2, second**2)[0, 1]) < 5e-3

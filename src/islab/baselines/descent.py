@@ -146,7 +146,7 @@ class Descent:
         self.theta = np.empty((n_replicas, theta.shape[-1]), dtype=np.float32)
         self.theta[...] = theta
         self.noise = np.ones((n_replicas, problem.y.shape[1]), dtype=np.float32)
-        # Normal numbers of this generator take half the time of the usual one's.
+        # Uniform numbers of this generator take less time than the usual one's.
         self.rng = np.random.Generator(np.random.SFC64(seed))
         self.adam = ProximalAdam(self.theta)
         self.n_steps_taken, self.slow_down = 0, 1.0

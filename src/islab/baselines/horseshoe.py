@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from islab.architecture import Architecture
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
-from islab.baselines.passes import Pass, Spread, input_layers
+from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
 from islab.baselines.scales import Horseshoe, factors_kl, factors_kl_slopes, log_moments
 from islab.baselines.thresholds import best_thresholds, expected_nll
 from islab.engines.base import LARGEST_LAMBDA, Problem
@@ -109,28 +109,33 @@ class HorseshoeNetwork:
         """By local reparametrisation, with fresh scales for each row."""
         net, at = self.architecture, self.split(theta)
         sizes = (net.n_layers, len(self.input_layer), net.n_units)
-        noise = rng.standard_normal((len(x), sum(sizes)), dtype=np.float32)
+        noise = normal_noise(rng, (len(x), sum(sizes)))
         of_layer, of_input, of_unit = cut(noise, sizes)
         layer_mean, layer_sd = (part[:, None] for part in log_moments(*at[4:6]))
         input_mean, input_sd = (part[:, None] for part in log_moments(*at[6:8]))
         layer = layer_mean + layer_sd * of_layer
-        scales = np.exp(input_mean + input_sd * of_input + layer[..., self.input_layer])
+        scales = input_sd * of_input
+        scales += input_mean
+        scales += layer @ self.of_inputs.T
+        np.exp(scales, out=scales)
         sigma, bias_sigma = at.sigma, at.bias_sigma
         spread = Spread(sigma * sigma, bias_sigma * bias_sigma, of_unit)
         way = Pass(net, at.mu, at.bias_mu, x, scales=scales, spread=spread)
         back = way.back(slope(way.eta))
 
-        by_log = back.scales * scales
+        by_log, ones = back.scales, np.ones((1, len(x)), dtype=theta.dtype)
+        by_log *= scales
         by_layer = by_log @ self.of_inputs
         gradient = np.empty_like(theta)
         by = self.split(gradient)
         by.mu[...], by.bias_mu[...] = back.weights, back.biases
         by.rho[...] = 2 * sigma * back.variances * at.sigma_slope
         by.bias_rho[...] = 2 * bias_sigma * back.bias_variances * at.bias_sigma_slope
-        by.layer_log[...] = by_layer.sum(axis=1, keepdims=True) / 2
-        by.input_log[...] = by_log.sum(axis=1, keepdims=True) / 2
-        by_layer_sd = (by_layer * of_layer).sum(axis=1, keepdims=True)
-        by_input_sd = (by_log * of_input).sum(axis=1, keepdims=True)
+        by.layer_log[...] = ones @ by_layer / 2
+        by.input_log[...] = ones @ by_log / 2
+        by_layer_sd = ones @ (by_layer * of_layer)
+        by_log *= of_input
+        by_input_sd = ones @ by_log
         by.layer_log_variance[...] = by_layer_sd * np.exp(at.layer_log_variance) / (8 * layer_sd)
         by.input_log_variance[...] = by_input_sd * np.exp(at.input_log_variance) / (8 * input_sd)
         return way.eta, gradient
