@@ -332,6 +332,8 @@ def test_paper_recipe_has_fixed_priors_and_halves_its_rate():
         covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5),
     )  # fmt: skip
     assert recipe.network.empirical_bayes is None
+    assert recipe.network.bias_tau == 2.5
+    assert recipe.network.betas == (0.9, 0.999)
     assert recipe.network.schedule([0.4, 0.6, 0.8, 0.95]).tolist() == [1, 0.5, 0.25, 0.125]
     assert recipe.initial == Initial(
         covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5), means=(-1.2, 1.2),

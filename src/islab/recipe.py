@@ -160,9 +160,14 @@ def paper_recipe(
     hidden_inclusion: tuple[float, float] = (0.0, 0.0),
     **stage: object,
 ) -> Recipe:
-    """The paper's way: one stage, fixed priors, uniform means, rate halved at 50, 70 and 90 %."""
+    """The paper's way: one stage, fixed priors, uniform means, rate halved at 50, 70 and 90 %.
+
+    Biases have the slab for their prior, and Adam its usual memory.
+    """
     settings: dict = {
         "lambda_rate": rate,
+        "betas": (0.9, 0.999),
+        "bias_tau": tau,
         "schedule": Schedule("step", milestones=(0.5, 0.7, 0.9), drop=0.5),
         "kl_ramp": 0.0,
         "empirical_bayes": None,

@@ -89,9 +89,31 @@ def test_flows_start_from_small_means():
     assert recipe.initial.means == (-0.01, 0.01)
 
 
-def test_the_inclusion_parameters_of_mnist_learn_faster():
-    stage = recipe_of(setting("mnist", "islab-lrt"), (600, 600), "lrt", 60_000).network
-    assert (stage.rate, stage.lambda_rate) == (0.01, 0.1)
+@pytest.mark.parametrize(
+    ("name", "method", "rates"),
+    [
+        ("mnist", "islab-lrt", (0.01, 0.1)),
+        ("nonlinear", "islab-lrt", (0.01, 0.1)),
+        ("mice", "islab-lrt", (0.01, 0.002)),
+        ("mice", "islab-flow", (0.01, 0.01)),
+    ],
+)
+def test_the_inclusion_parameters_have_their_own_rate(name, method, rates):
+    stage = recipe_of(setting(name, method), HIDDEN[name], method[6:], 60_000).network
+    assert (stage.rate, stage.lambda_rate) == rates
+
+
+def test_rates_are_lowered_where_the_authors_lower_them():
+    stage = recipe_of(setting("abalone", "islab-lrt"), HIDDEN["abalone"], "lrt", 3_759).network
+    assert stage.schedule([0.6, 0.8, 0.95]).tolist() == [1.0, 0.5, 0.25]
+
+
+def test_linear_models_start_small_with_a_constant_rate():
+    recipe = recipe_of(setting("wbc", "blr-lrt"), (), "lrt", 512)
+    assert recipe.initial.means == (-0.01, 0.01)
+    assert recipe.initial.sigma == pytest.approx(0.011, abs=1e-3)
+    assert recipe.network.bias_tau == 1.0
+    assert recipe.network.schedule([0.0, 0.99]).tolist() == [1.0, 1.0]
 
 
 def test_the_family_of_a_data_set_is_its_experiment():

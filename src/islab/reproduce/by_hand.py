@@ -13,18 +13,22 @@ from islab import ISLaBClassifier, ISLaBRegressor
 from islab.architecture import Architecture
 from islab.columns import ColumnEncoder
 from islab.engines import Engine, EngineChoice, Problem
+from islab.equations import softplus
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.draws import predictor_draws
 from islab.estimators.table import column_names
 from islab.posterior import Posterior
 from islab.recipe import Recipe, paper_recipe
 from islab.reproduce.settings import Setting
+from islab.schedules import Schedule
 from islab.sparse import Units
 from islab.training import train
 
 Float = NDArray[np.floating]
 
-FLOW_MEANS = (-0.01, 0.01)
+# How the authors' scripts start networks with flows, and linear models.
+SMALL_MEANS = (-0.01, 0.01)
+LINEAR_RHO, LINEAR_BIAS_TAU = -4.5, 1.0
 NOISE = 0.5  # The paper minimises the plain sum of squares.
 NOISE_DRAWS = 50
 
@@ -64,10 +68,23 @@ def recipe_of(
         hidden_inclusion=setting.hidden or (0.0, 0.0),
         lambda_rate=setting.lambda_rate or setting.rate,
         noise_rate=0.0,
+        schedule=Schedule("step", milestones=setting.milestones, drop=setting.drop),
     )
+    if not hidden:
+        return _linear(recipe)
     if posterior == "flow":
-        return replace(recipe, initial=replace(recipe.initial, means=FLOW_MEANS))
+        return replace(recipe, initial=replace(recipe.initial, means=SMALL_MEANS))
     return recipe
+
+
+def _linear(recipe: Recipe) -> Recipe:
+    """Linear models start with small means and wider spreads; their rate stays what it is."""
+    sigma = float(softplus(np.float64(LINEAR_RHO)))
+    return replace(
+        recipe,
+        initial=replace(recipe.initial, means=SMALL_MEANS, sigma=sigma),
+        network=replace(recipe.network, bias_tau=LINEAR_BIAS_TAU, schedule=Schedule("constant")),
+    )
 
 
 class _ByHand(NetworkEstimator):

@@ -94,7 +94,6 @@ def step_time(dataset: str, method: str, quick: bool = False) -> tuple[int, floa
     from threadpoolctl import threadpool_limits
 
     from islab.engines import Problem
-    from islab.priors import Prior
     from islab.reproduce.by_hand import make_engine
     from islab.reproduce.methods import make_estimator
     from islab.reproduce.tasks import load_task
@@ -107,7 +106,7 @@ def step_time(dataset: str, method: str, quick: bool = False) -> tuple[int, floa
     problem = Problem(np.array(task.x_train, dtype=float), y)
     with threadpool_limits(1):
         engine = make_engine(estimator.recipe, posterior, problem, likelihood, 0)
-        prior = Prior.same(engine.architecture, tau=stage.tau, psi=stage.psi)
+        prior = stage.prior(engine.architecture)
         engine.set_prior(prior, np.ones_like(prior.tau))
         n_steps = QUICK_STEPS if quick else STEPS
         engine.run(make_steps(stage, 0, WARM_UP, problem.n_rows, 0))
