@@ -71,3 +71,28 @@ def test_by_default_tables_are_not_touched():
 def test_the_paper_learns_from_512_rows_of_breast_cancer():
     task = load_task("wbc")
     assert (len(task.x_train), len(task.x_test)) == (512, 57)
+
+
+def test_the_l1_penalty_stands_beside_the_sum_over_a_batch():
+    classes = make_estimator("is-ann-l1", load_task("wbc", "paper"), "paper", 0)
+    numbers = make_estimator("is-ann-l1", numbers_task(), "paper", 0)
+    assert (classes.batch_size, classes.penalty) == (64, 1 / 64)
+    # Half the squared error is the loss of a row, and 40 rows are a batch.
+    assert (numbers.batch_size, numbers.penalty) == (40, 1 / 80)
+    assert classes.zeros == "threshold"
+
+
+def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
+    task = load_task("wbc", "paper", quick=True)
+    model = make_estimator("is-ann-l1", task, "paper", 0, learning_rate_init=1e-9, quick=True)
+    model.fit(task.x_train, task.y_train)
+    assert (model.network_.units.x_scale == 1).all()
+    net, mu = model.posterior_.architecture, model.posterior_.mu
+    for block in net.blocks:
+        bound = 1 / np.sqrt(net.n_inputs(block.layer))
+        assert 0.9 * bound < np.abs(mu[block.weights]).max() <= bound
+
+
+def test_with_nothing_set_the_l1_network_chooses_its_penalty():
+    model = make_estimator("is-ann-l1", load_task("wbc"), "default", 0)
+    assert (model.penalty, model.zeros) == ("auto", "proximal")

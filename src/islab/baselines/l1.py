@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from islab.progress import ProgressBar
 from islab.schedules import Schedule
 
 Float = NDArray[np.floating]
+Start = Callable[[Architecture, Problem, str, np.random.Generator], Float]
 
 FEWEST_STRENGTHS, MOST_STRENGTHS, STEPS_PER_STRENGTH = 3, 14, 140
 WEAKEST, STRONGEST = 2e-3, 0.5  # as shares of the strength that leaves nothing
@@ -39,6 +41,7 @@ def learn_l1(
     *,
     strength: float | str = "auto",
     zeros: str = "proximal",
+    start: Start = first_guess,
     seed: int,
     verbose: bool = False,
 ) -> Learned:
@@ -56,6 +59,8 @@ def learn_l1(
     zeros : {"proximal", "threshold"}
         Exact zeros by a proximal step, or the paper's way: a penalty in the gradient, and weights
         up to 0.005 count as zeros.
+    start : callable
+        Makes the weights and biases to begin with, as :func:`first_guess` does.
     seed : int
     verbose : bool
 
@@ -72,7 +77,7 @@ def learn_l1(
     rng = np.random.default_rng(seed)
     row_weight = fold_weights(problem, folds, rng)
     strengths = strength_path(problem, plan.n_steps) if automatic else np.array([strength], float)
-    guess = first_guess(plan.architecture, problem, likelihood, rng)
+    guess = start(plan.architecture, problem, likelihood, rng)
     network = PlainNetwork(plan.architecture)
     descent = Descent(network, guess, problem, likelihood, plan, row_weight=row_weight, seed=seed)
     judged = judged_rows(row_weight)
@@ -203,6 +208,11 @@ class L1SkipEstimator(PointEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def _start(
+        self, net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
+    ) -> Float:
+        return first_guess(net, problem, likelihood, rng)
+
     def _learn_point(self, problem: Problem, likelihood: str, plan: Plan, seed: int) -> Learned:
         return learn_l1(
             problem,
@@ -210,6 +220,7 @@ class L1SkipEstimator(PointEstimator):
             plan,
             strength=self.penalty,
             zeros=self.zeros,
+            start=self._start,
             seed=seed,
             verbose=self.verbose,
         )

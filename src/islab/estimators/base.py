@@ -90,7 +90,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             X, target = rows_where(X, counts), target[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
-        y_center, y_scale = target_scale(target, table_weight, likelihood)
+        columns, y_center, y_scale = self._scales(columns, target, table_weight, likelihood)
         x = columns.standardise(covariates)
         problem = _weighted(x, (target - y_center) / y_scale, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -111,6 +111,12 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.elbo_ = learned.elbo
         self.chosen_ = learned.chosen
         self.seed_ = seed
+
+    def _scales(
+        self, columns: ColumnEncoder, target: Float, table_weight: Float | None, likelihood: str
+    ) -> tuple[ColumnEncoder, Float, Float]:
+        """Columns with what standardises them, and the same of the targets."""
+        return columns, *target_scale(target, table_weight, likelihood)
 
     def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:
         if sample_weight is None:

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.architecture import Architecture
+from islab.baselines import L1SkipClassifier, L1SkipRegressor
 from islab.columns import ColumnEncoder
 from islab.engines import Engine, EngineChoice, Problem
 from islab.equations import softplus
-from islab.estimators.base import NetworkEstimator
-from islab.estimators.draws import predictor_draws
-from islab.estimators.table import column_names
+from islab.estimators.base import Mask, NetworkEstimator
+from islab.estimators.learned import Learned
+from islab.network import forward
 from islab.posterior import Posterior
 from islab.recipe import Recipe, paper_recipe
 from islab.reproduce.settings import Setting
 from islab.schedules import Schedule
-from islab.sparse import Units
 from islab.training import train
 
 Float = NDArray[np.floating]
@@ -87,8 +87,19 @@ def _linear(recipe: Recipe) -> Recipe:
     )
 
 
-class _ByHand(NetworkEstimator):
-    """Learns with a recipe's one stage from columns as they are."""
+class _AsTheyCome(NetworkEstimator):
+    """Columns and targets go to the network as they are."""
+
+    def _scales(
+        self, columns: ColumnEncoder, target: Float, table_weight: Float | None, likelihood: str
+    ) -> tuple[ColumnEncoder, Float, Float]:
+        nothing, n_outputs = np.zeros_like(columns.center), target.shape[1]
+        columns = replace(columns, center=nothing, scale=nothing + 1)
+        return columns, np.zeros(n_outputs), np.ones(n_outputs)
+
+
+class _ByHand(_AsTheyCome):
+    """Learns with a recipe's one stage."""
 
     posterior: str
 
@@ -106,41 +117,17 @@ class _ByHand(NetworkEstimator):
     def _check_params(self) -> None:
         """The recipe has been checked where it was made."""
 
-    def _learn(
-        self,
-        X: Any,
-        target: Float,
-        likelihood: str,
-        outputs: tuple[str, ...],
-        sample_weight: Float | None,
-        table_weight: Float | None,
-    ) -> None:
-        columns, covariates = ColumnEncoder.learn(X, column_names(self))
-        nothing, one = np.zeros(columns.center.shape), np.ones(columns.center.shape)
-        columns = replace(columns, center=nothing, scale=one)
-        units = Units(
-            x_center=nothing,
-            x_scale=one,
-            y_center=np.zeros(target.shape[1]),
-            y_scale=np.ones(target.shape[1]),
-            names=columns.names,
-            outputs=outputs,
-            variables=columns.owners,
-        )
-        seed = int(np.random.RandomState(self.random_state).randint(np.iinfo(np.int32).max))
-        problem = Problem(covariates, target)
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         engine = make_engine(self.recipe, self.posterior, problem, likelihood, seed)
+        n_weights = engine.architecture.n_weights
         found = train(engine, self.recipe.network, n_rows=problem.n_rows, seed=seed)
-        n_weights = Architecture(len(one), self.recipe.hidden, target.shape[1]).n_weights
         posterior = found.posterior.copy(n_weights_initial=n_weights)
         if likelihood == "gaussian":
             # Its best value given the weights; the paper leaves noise out of its predictions.
-            eta = predictor_draws(posterior, units, covariates, NOISE_DRAWS, seed)
-            posterior = posterior.copy(noise=((target - eta) ** 2).mean(axis=(0, 1)))
-        self.columns_, self.posterior_ = columns, posterior
-        self.network_ = posterior.median(units=units)
-        self.history_, self.elbo_, self.seed_ = found.history, float(found.elbo), seed
-        self.chosen_ = {}
+            weights, biases = posterior.draw(NOISE_DRAWS, np.random.default_rng(seed))
+            eta = forward(posterior.architecture, weights, biases, problem.x)
+            posterior = posterior.copy(noise=((problem.y - eta) ** 2).mean(axis=(0, 1)))
+        return Learned(posterior, found.history, elbo=float(found.elbo))
 
 
 def make_engine(
@@ -172,3 +159,28 @@ class HandTunedClassifier(_ByHand, ISLaBClassifier):
 
 class HandTunedRegressor(_ByHand, ISLaBRegressor):
     """A regressor that follows a recipe to the letter; parameters are the classifier's."""
+
+
+class _CommonStart(_AsTheyCome):
+    """Weights and biases start as deep-learning frameworks start them."""
+
+    def _start(
+        self, net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
+    ) -> Float:
+        """Uniform within one over the root of a unit's inputs, (weights + units,).
+
+        A network of sigmoids starts with its deeper layers all but constant.
+        """
+        inputs = np.array([net.n_inputs(layer) for layer in range(net.n_layers)])
+        of_weights = np.repeat([inputs[b.layer] for b in net.blocks], [b.size for b in net.blocks])
+        of_units = np.repeat(inputs, net.widths)
+        bound = 1 / np.sqrt(np.maximum(np.concatenate([of_weights, of_units]), 1))
+        return bound * rng.uniform(-1, 1, len(bound))
+
+
+class HandTunedL1Classifier(_CommonStart, L1SkipClassifier):
+    """The L1 network as the paper trains it; parameters are its baseline's."""
+
+
+class HandTunedL1Regressor(_CommonStart, L1SkipRegressor):
+    """The same for numbers."""

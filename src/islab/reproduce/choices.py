@@ -17,8 +17,8 @@ from islab.reproduce.names import family, methods_of
 from islab.reproduce.settings import CHOSEN, setting
 
 NAME = "choices"
-DATASETS = ("linear-0.0", "nonlinear-0.0", "wbc", "abalone", "mice")
-METHODS = ("is-ann-l1", "bnn-concrete", "laplace-spam")
+DATASETS = ("wbc", "abalone", "mice")
+METHODS = ("bnn-concrete", "laplace-spam")
 
 
 def study(
@@ -39,18 +39,13 @@ def study(
 
 
 def choose(dataset: str, method: str, quick: bool = False) -> Record:
-    """One line: what "auto" stands for, for the paper's network trained half as long as it will be.
-
-    The paper's rates are for one penalty. Weights can follow a path of them at islab's own rate.
-    """
+    """One line: what "auto" stands for, for the paper's network trained half as long."""
     from islab.reproduce.methods import make_estimator
     from islab.reproduce.tasks import load_task
 
     task = load_task(dataset, "paper", quick)
     (parameter,) = CHOSEN[family(dataset), method]
     changes: dict[str, Any] = {parameter: "auto"}
-    if parameter == "penalty":
-        changes["learning_rate_init"] = "auto"
     if not quick:
         changes["max_epochs"] = setting(dataset, method).epochs // 2
     model = make_estimator(method, task, "paper", 0, quick, **changes)

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from islab.reproduce.names import METHODS, family
-from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, setting
+from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, STRENGTH, setting
 from islab.reproduce.tasks import Task
 
 QUICK_EPOCHS = 5
@@ -96,6 +96,8 @@ def _with_hidden_layers(method: str, name: str) -> Callable[..., Any]:
                 "max_epochs": tuned.epochs,
                 **_own_settings(method, task),
             }
+            if method == "is-ann-l1":
+                return _l1_by_hand(task, quick, {**params, **changes})
         if quick:
             params["max_epochs"] = QUICK_EPOCHS
         return _baseline(name, task)(**{**params, **changes})
@@ -106,11 +108,21 @@ def _with_hidden_layers(method: str, name: str) -> Callable[..., Any]:
 def _own_settings(method: str, task: Task) -> dict[str, Any]:
     """What a method needs besides the training."""
     own: dict[str, Any] = {}
-    if method == "is-ann-l1":
-        own = {"zeros": "threshold"}
     if method == "laplace-spam":
         own = {"sparsity": PRUNED[family(task.name)]}
     return own | CHOSEN.get((family(task.name), method), {})
+
+
+def _l1_by_hand(task: Task, quick: bool, params: dict[str, Any]) -> Any:
+    """The penalty stands beside the sum over a batch: of log losses, or of squared errors."""
+    from islab.reproduce.by_hand import HandTunedL1Classifier, HandTunedL1Regressor
+
+    params = {"zeros": "threshold", "penalty": STRENGTH / params["batch_size"], **params}
+    if quick:
+        params["max_epochs"] = QUICK_EPOCHS
+    if task.classes:
+        return HandTunedL1Classifier(**params)
+    return HandTunedL1Regressor(**{**params, "penalty": params["penalty"] / 2})
 
 
 def _draws(task: Task) -> dict[str, int]:
