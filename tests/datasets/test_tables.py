@@ -94,6 +94,20 @@ def test_simulated_labels_are_those_of_the_formula():
     np.testing.assert_array_equal(data.y[sure], (data.x["x1"] + data.x["x2"] > 0)[sure])
 
 
+def test_the_simulated_rows_are_those_that_the_authors_published():
+    data = simulate("linear", 0.5)
+    published = [-3.574569853421520449, -3.383087663617079244, 2.839852586609697305]
+    assert data.x.iloc[data.test].iloc[0, :3].tolist() == pytest.approx(published, rel=1e-15)
+    labels = simulate("nonlinear", 0.9).y[data.test]
+    assert labels[:12].tolist() == [0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1]
+
+
+def test_rows_to_learn_from_and_to_judge_by_are_apart():
+    data = simulate("linear", 0.0)
+    assert (len(data.train), len(data.test)) == (64_000, 8_000)
+    assert data.test.min() - data.train.max() == 8_001
+
+
 def test_rho_says_how_much_of_x3_is_x1():
     data = simulate("nonlinear", 0.9, seed=1)
     expected = 0.9 / np.hypot(0.9, 0.1)
