@@ -75,3 +75,10 @@ def test_rates_of_inclusion_compare_as_single_numbers(covariate, selections, exp
 
 def test_without_a_number_of_the_paper_there_is_no_verdict():
     assert verdict([0.5], "nll", dataset="mice-by-mouse") == ""
+
+
+# The paper's NLL of ISLaB-LRT on mice, of mean logarithms: 0.203 (0.162, 0.238).
+def test_of_several_classes_the_papers_way_of_averaging_is_compared():
+    assert verdict([0.2], "nll (paper)", dataset="mice") == "same"
+    assert verdict([0.1], "nll (paper)", dataset="mice") == "better"
+    assert verdict([0.1], "nll", dataset="mice") == ""

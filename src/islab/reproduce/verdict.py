@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from statistics import median
 
@@ -15,6 +15,7 @@ from islab.reproduce.names import IMAGES, in_paper
 from islab.reproduce.paper import Published, published
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+SEVERAL = ("mice", "mnist", "fer2013")  # with several classes, and numbers in the paper
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Metric:
     Attributes
     ----------
     name : str
-        As in the paper's numbers.
+        As in the paper's numbers, unless ``published`` says another.
     model : {"full", "median"}
     key : str
         Of our records.
@@ -33,6 +34,8 @@ class Metric:
         To show where the paper has no number.
     factor : float
         From our unit to the paper's.
+    published : str, optional
+        Its name in the paper's numbers where that is another one; empty if the paper has none.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Metric:
     better: str
     decimals: int
     factor: float = 1.0
+    published: str | None = None
 
     @property
     def title(self) -> str:
@@ -68,6 +72,12 @@ STRUCTURE = (
 )
 
 
+def paper_key(key: str) -> str:
+    """Of a score computed the paper's way: ``nll_paper_median`` for ``nll_median``."""
+    name, ending, _ = key.partition("_median")
+    return f"{name}_paper{ending}"
+
+
 def _both(name: str, key: str, better: str, decimals: int, factor: float = 1.0) -> list[Metric]:
     return [
         Metric(name, model, key + ending, better, decimals, factor)
@@ -83,6 +93,19 @@ _DEPTHS = [
 CLASSES: dict[str, list[Metric]] = {
     "Accuracy, used weights and depth": [*_both("accuracy", "accuracy", HIGHER, 1, 100), *_DEPTHS],
     "Calibration": [*_both("ece", "ece", LOWER, 3), *_both("nll", "nll", LOWER, 3)],
+}
+# The paper averages logarithms of probabilities over draws where there are several classes.
+SEVERAL_CLASSES: dict[str, list[Metric]] = {
+    "Accuracy, used weights and depth": CLASSES["Accuracy, used weights and depth"],
+    "Calibration, logarithms averaged as in the paper": [
+        replace(
+            metric, name=f"{metric.name} (paper)", key=paper_key(metric.key), published=metric.name
+        )
+        for metric in CLASSES["Calibration"]
+    ],
+    "Calibration, probabilities averaged": [
+        replace(metric, published="") for metric in CLASSES["Calibration"]
+    ],
 }
 ROC = {"ROC AUC": _both("auc", "auc", HIGHER, 3)}
 INCLUSION = {
@@ -138,6 +161,8 @@ def tables_of(dataset: str) -> dict[str, list[Metric]]:
         return NUMBERS
     if dataset.startswith(("linear", "nonlinear")):
         return CLASSES | INCLUSION
+    if dataset in SEVERAL:
+        return SEVERAL_CLASSES
     return CLASSES | ROC if dataset == "wbc" else CLASSES
 
 
@@ -203,7 +228,8 @@ def grouped(records: Iterable[Record]) -> Groups:
 
 def paper_entry(dataset: str, method: str, metric: Metric) -> Published | None:
     """What the paper has for it."""
-    wanted = (*in_paper(dataset, method), metric.name, metric.model)
+    name = metric.name if metric.published is None else metric.published
+    wanted = (*in_paper(dataset, method), name, metric.model)
     for entry in published():
         if (entry.dataset, entry.method, entry.metric, entry.model) == wanted:
             return entry
