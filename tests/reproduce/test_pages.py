@@ -160,3 +160,11 @@ def test_a_table_without_numbers_of_the_paper_shows_ours(wbc_records):
     assert "| islab-lrt | ours, default | 96.5 (96.5, 96.5) |" in markdown_tables(
         "mice-by-mouse", runs
     )
+
+
+def test_each_processor_that_computed_is_named_once(wbc_records):
+    other = record(
+        Cell("wbc", "blr-lrt", "paper", 0), machine={"cores": 8, "cpu": "another processor"}
+    )
+    table = markdown_tables("wbc", [*wbc_records, other])
+    assert "on one core of 2 (some processor) or one core of 8 (another processor): " in table

@@ -98,9 +98,14 @@ def _effort(groups: Groups) -> str:
         seconds = median(run["seconds"] for run in runs)
         epochs = f", {runs[0]['epochs']} epochs" if "epochs" in runs[0] else ""
         parts.append(f"{method}, {recipe}: {counted(len(runs), 'seed')}, {seconds:.1f} s{epochs}")
-    machine = next(iter(groups.values()))[0].get("machine") if groups else None
-    where = f" on one core of {machine['cores']} ({machine['cpu']})" if machine else ""
-    return f"Seeds, and processor time of one fit{where}: " + "; ".join(parts) + "."
+    return f"Seeds, and processor time of one fit{_where(groups)}: " + "; ".join(parts) + "."
+
+
+def _where(groups: Groups) -> str:
+    """On which processors."""
+    machines = [run["machine"] for runs in groups.values() for run in runs if "machine" in run]
+    kinds = dict.fromkeys(f"one core of {m['cores']} ({m['cpu']})" for m in machines)
+    return f" on {' or '.join(kinds)}" if kinds else ""
 
 
 def _in_order(groups: Groups) -> list[tuple[tuple[str, str], list[Record]]]:
