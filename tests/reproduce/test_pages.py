@@ -167,4 +167,4 @@ def test_each_processor_that_computed_is_named_once(wbc_records):
         Cell("wbc", "blr-lrt", "paper", 0), machine={"cores": 8, "cpu": "another processor"}
     )
     table = markdown_tables("wbc", [*wbc_records, other])
-    assert "on one core of 2 (some processor) or one core of 8 (another processor): " in table
+    assert "on one core of 8 (another processor) or one core of 2 (some processor): " in table
