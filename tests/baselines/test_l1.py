@@ -9,7 +9,13 @@ from sklearn.preprocessing import StandardScaler
 
 from islab.architecture import Architecture
 from islab.baselines.base import Plan
-from islab.baselines.l1 import L1SkipClassifier, L1SkipRegressor, learn_l1, strength_path
+from islab.baselines.l1 import (
+    L1SkipClassifier,
+    L1SkipRegressor,
+    Training,
+    learn_l1,
+    strength_path,
+)
 from islab.engines import Problem
 
 
@@ -58,6 +64,15 @@ def test_biases_are_not_penalised(rng):
     found = learn_l1(problem, "gaussian", plan, strength=10.0, seed=0).weights
     np.testing.assert_allclose(found.bias_mu, 0.8, atol=1e-4)
     assert (found.mu == 0).all()
+
+
+def test_biases_can_be_penalised_too(rng):
+    problem = Problem(rng.standard_normal((60, 2)), np.full((60, 1), 0.8))
+    plan = Plan(Architecture(2, (), 1), 60, 600, 0.05)
+    training = Training(biases_too=True)
+    found = learn_l1(problem, "gaussian", plan, strength=0.3, training=training, seed=0).weights
+    # Half the squared error plus 0.3 times the bias is least at 0.8 - 0.3.
+    np.testing.assert_allclose(found.bias_mu, 0.5, atol=1e-3)
 
 
 def test_the_threshold_leaves_no_small_weight(rng):

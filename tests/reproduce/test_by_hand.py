@@ -96,3 +96,12 @@ def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
 def test_with_nothing_set_the_l1_network_chooses_its_penalty():
     model = make_estimator("is-ann-l1", load_task("wbc"), "default", 0)
     assert (model.penalty, model.zeros) == ("auto", "proximal")
+
+
+def test_l1_networks_train_as_in_the_authors_scripts():
+    training = make_estimator("is-ann-l1", load_task("wbc", "paper"), "paper", 0)._training
+    assert training.biases_too
+    assert training.betas == (0.9, 0.999)
+    assert training.schedule([0.0, 0.9]).tolist() == [1.0, 1.0]
+    simulated = make_estimator("is-ann-l1", numbers_task("linear-0.0"), "paper", 0)._training
+    assert simulated.schedule([0.2, 0.4, 0.6]).tolist() == pytest.approx([1.0, 0.1, 0.01])

@@ -112,6 +112,8 @@ class Descent:
         How much each row counts; the problem's ``sample_weight`` for one replica if not given.
     noise_rate : float
         Speed at which noise variances follow the squared errors; 0 leaves them as they are.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
     seed : int
 
     Attributes
@@ -134,6 +136,7 @@ class Descent:
         *,
         row_weight: Float | None = None,
         noise_rate: float = 0.0,
+        betas: tuple[float, float] = ADAM_BETAS,
         seed: int,
     ) -> None:
         self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
@@ -148,7 +151,7 @@ class Descent:
         self.noise = np.ones((n_replicas, problem.y.shape[1]), dtype=np.float32)
         # Uniform numbers of this generator take less time than the usual one's.
         self.rng = np.random.Generator(np.random.SFC64(seed))
-        self.adam = ProximalAdam(self.theta)
+        self.adam = ProximalAdam(self.theta, betas)
         self.n_steps_taken, self.slow_down = 0, 1.0
 
     def run(
@@ -252,7 +255,7 @@ class Descent:
             )
         self.slow_down /= 2
         self.theta[...], self.noise[...] = good
-        self.adam = ProximalAdam(self.theta)
+        self.adam = ProximalAdam(self.theta, self.adam.betas)
 
 
 class ProximalAdam:
@@ -264,14 +267,15 @@ class ProximalAdam:
     loss.
     """
 
-    def __init__(self, theta: Float) -> None:
+    def __init__(self, theta: Float, betas: tuple[float, float] = ADAM_BETAS) -> None:
+        self.betas = betas
         self.first, self.second = np.zeros_like(theta), np.zeros_like(theta)
         self.n_steps = 0
 
     def step(self, theta: Float, gradient: Float, rate: float, strength: float | Float) -> None:
         """Moves ``theta`` in place."""
         self.n_steps += 1
-        beta_1, beta_2 = ADAM_BETAS
+        beta_1, beta_2 = self.betas
         self.first += (1 - beta_1) * (gradient - self.first)
         self.second += (1 - beta_2) * (gradient * gradient - self.second)
         spread = np.sqrt(self.second / (1 - beta_2**self.n_steps)) + ADAM_EPS

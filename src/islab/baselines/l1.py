@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_gu
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
 from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
-from islab.engines.base import Problem
+from islab.engines.base import ADAM_BETAS, Problem
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
@@ -34,6 +35,31 @@ LEAST_STRENGTH = 1e-6
 ZERO = 0.005
 
 
+@dataclass(frozen=True)
+class Training:
+    """How the network goes down its penalised loss.
+
+    Attributes
+    ----------
+    start : callable
+        Makes the weights and biases to begin with, as :func:`first_guess` does.
+    schedule : Schedule
+        Of the rate.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
+    biases_too : bool
+        Whether biases are penalised as well.
+    """
+
+    start: Start = first_guess
+    schedule: Schedule = field(default_factory=lambda: Schedule("cosine"))
+    betas: tuple[float, float] = ADAM_BETAS
+    biases_too: bool = False
+
+
+OUR_WAY = Training()
+
+
 def learn_l1(
     problem: Problem,
     likelihood: str,
@@ -41,11 +67,11 @@ def learn_l1(
     *,
     strength: float | str = "auto",
     zeros: str = "proximal",
-    start: Start = first_guess,
+    training: Training = OUR_WAY,
     seed: int,
     verbose: bool = False,
 ) -> Learned:
-    """Fits a network with an L1 penalty on its weights; biases are free.
+    """Fits a network with an L1 penalty on its weights.
 
     Parameters
     ----------
@@ -59,8 +85,7 @@ def learn_l1(
     zeros : {"proximal", "threshold"}
         Exact zeros by a proximal step, or the paper's way: a penalty in the gradient, and weights
         up to 0.005 count as zeros.
-    start : callable
-        Makes the weights and biases to begin with, as :func:`first_guess` does.
+    training : Training
     seed : int
     verbose : bool
 
@@ -77,14 +102,23 @@ def learn_l1(
     rng = np.random.default_rng(seed)
     row_weight = fold_weights(problem, folds, rng)
     strengths = strength_path(problem, plan.n_steps) if automatic else np.array([strength], float)
-    guess = start(plan.architecture, problem, likelihood, rng)
+    guess = training.start(plan.architecture, problem, likelihood, rng)
     network = PlainNetwork(plan.architecture)
-    descent = Descent(network, guess, problem, likelihood, plan, row_weight=row_weight, seed=seed)
+    descent = Descent(
+        network,
+        guess,
+        problem,
+        likelihood,
+        plan,
+        row_weight=row_weight,
+        betas=training.betas,
+        seed=seed,
+    )
     judged = judged_rows(row_weight)
     fits, predictors, history = [], [], History()
     with ProgressBar(plan.n_steps, enabled=verbose) as bar:
         for n_steps, value in zip(_steps(plan.n_steps, len(strengths)), strengths, strict=True):
-            theta = _fit(descent, n_steps, float(value), zeros)
+            theta = _fit(descent, n_steps, float(value), zeros, training)
             eta = network.predictor(theta, descent.x).astype(float)
             fits.append(theta[0].astype(float))
             predictors.append(eta[judged])
@@ -126,15 +160,15 @@ def _steps(n_steps: int, n_strengths: int) -> list[int]:
     return [max(1, n_steps // 2)] + [max(1, n_steps // (2 * n_strengths))] * (n_strengths - 1)
 
 
-def _fit(descent: Descent, n_steps: int, strength: float, zeros: str) -> Float:
-    """Goes on to this strength; the weights and biases there, with their zeros."""
-    penalised = np.arange(descent.theta.shape[1]) < descent.plan.architecture.n_weights
+def _fit(descent: Descent, n_steps: int, strength: float, zeros: str, training: Training) -> Float:
+    """Goes on to this strength; the weights and biases there, with the zeros of weights."""
+    weights = np.arange(descent.theta.shape[1]) < descent.plan.architecture.n_weights
     proximal = zeros == "proximal"
-    by_parameter = np.float32(strength) * penalised
-    descent.run(n_steps, Schedule("cosine"), strength=by_parameter, proximal=proximal)
+    by_parameter = np.float32(strength) * (weights | training.biases_too)
+    descent.run(n_steps, training.schedule, strength=by_parameter, proximal=proximal)
     if proximal:
         return descent.theta.copy()
-    return np.where(~penalised | (np.abs(descent.theta) > ZERO), descent.theta, 0.0)
+    return np.where(~weights | (np.abs(descent.theta) > ZERO), descent.theta, 0.0)
 
 
 def _record(history: History, descent: Descent, theta: Float, eta: Float, strength: float) -> None:
@@ -180,6 +214,7 @@ class L1SkipEstimator(PointEstimator):
         "zeros": (one_of("proximal", "threshold"), "'proximal' or 'threshold'"),
     }
     _input_skip = True
+    _training: Training = OUR_WAY
 
     def __init__(
         self,
@@ -208,11 +243,6 @@ class L1SkipEstimator(PointEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _start(
-        self, net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
-    ) -> Float:
-        return first_guess(net, problem, likelihood, rng)
-
     def _learn_point(self, problem: Problem, likelihood: str, plan: Plan, seed: int) -> Learned:
         return learn_l1(
             problem,
@@ -220,7 +250,7 @@ class L1SkipEstimator(PointEstimator):
             plan,
             strength=self.penalty,
             zeros=self.zeros,
-            start=self._start,
+            training=self._training,
             seed=seed,
             verbose=self.verbose,
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.architecture import Architecture
 from islab.baselines import L1SkipClassifier, L1SkipRegressor
+from islab.baselines.l1 import Training
 from islab.columns import ColumnEncoder
 from islab.engines import Engine, EngineChoice, Problem
 from islab.equations import softplus
@@ -161,26 +162,30 @@ class HandTunedRegressor(_ByHand, ISLaBRegressor):
     """A regressor that follows a recipe to the letter; parameters are the classifier's."""
 
 
-class _CommonStart(_AsTheyCome):
-    """Weights and biases start as deep-learning frameworks start them."""
+def common_start(
+    net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
+) -> Float:
+    """Weights and biases as deep-learning frameworks start them, (weights + units,).
 
-    def _start(
-        self, net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
-    ) -> Float:
-        """Uniform within one over the root of a unit's inputs, (weights + units,).
-
-        A network of sigmoids starts with its deeper layers all but constant.
-        """
-        inputs = np.array([net.n_inputs(layer) for layer in range(net.n_layers)])
-        of_weights = np.repeat([inputs[b.layer] for b in net.blocks], [b.size for b in net.blocks])
-        of_units = np.repeat(inputs, net.widths)
-        bound = 1 / np.sqrt(np.maximum(np.concatenate([of_weights, of_units]), 1))
-        return bound * rng.uniform(-1, 1, len(bound))
+    Uniform within one over the root of a unit's inputs. A network of sigmoids starts with its
+    deeper layers all but constant.
+    """
+    inputs = np.array([net.n_inputs(layer) for layer in range(net.n_layers)])
+    of_weights = np.repeat([inputs[b.layer] for b in net.blocks], [b.size for b in net.blocks])
+    of_units = np.repeat(inputs, net.widths)
+    bound = 1 / np.sqrt(np.maximum(np.concatenate([of_weights, of_units]), 1))
+    return bound * rng.uniform(-1, 1, len(bound))
 
 
-class HandTunedL1Classifier(_CommonStart, L1SkipClassifier):
-    """The L1 network as the paper trains it; parameters are its baseline's."""
+def l1_training(setting: Setting) -> Training:
+    """How the authors' scripts train L1 networks."""
+    schedule = Schedule("step", milestones=setting.milestones, drop=setting.drop)
+    return Training(common_start, schedule, betas=(0.9, 0.999), biases_too=True)
 
 
-class HandTunedL1Regressor(_CommonStart, L1SkipRegressor):
+class HandTunedL1Classifier(_AsTheyCome, L1SkipClassifier):
+    """The L1 network on columns as they are; parameters are its baseline's."""
+
+
+class HandTunedL1Regressor(_AsTheyCome, L1SkipRegressor):
     """The same for numbers."""

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from islab.reproduce.names import METHODS, family
-from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, STRENGTH, setting
+from islab.reproduce.settings import CHOSEN, HIDDEN, PRUNED, STRENGTH, Setting, setting
 from islab.reproduce.tasks import Task
 
 QUICK_EPOCHS = 5
@@ -97,7 +97,7 @@ def _with_hidden_layers(method: str, name: str) -> Callable[..., Any]:
                 **_own_settings(method, task),
             }
             if method == "is-ann-l1":
-                return _l1_by_hand(task, quick, {**params, **changes})
+                return _l1_by_hand(task, tuned, quick, {**params, **changes})
         if quick:
             params["max_epochs"] = QUICK_EPOCHS
         return _baseline(name, task)(**{**params, **changes})
@@ -113,16 +113,17 @@ def _own_settings(method: str, task: Task) -> dict[str, Any]:
     return own | CHOSEN.get((family(task.name), method), {})
 
 
-def _l1_by_hand(task: Task, quick: bool, params: dict[str, Any]) -> Any:
-    """The penalty stands beside the sum over a batch: of log losses, or of squared errors."""
-    from islab.reproduce.by_hand import HandTunedL1Classifier, HandTunedL1Regressor
+def _l1_by_hand(task: Task, tuned: Setting, quick: bool, params: dict[str, Any]) -> Any:
+    from islab.reproduce.by_hand import HandTunedL1Classifier, HandTunedL1Regressor, l1_training
 
-    params = {"zeros": "threshold", "penalty": STRENGTH / params["batch_size"], **params}
+    # The penalty stands beside the sum over a batch: of log losses, or of squared errors.
+    penalty = STRENGTH / params["batch_size"] / (1 if task.classes else 2)
+    params = {"zeros": "threshold", "penalty": penalty, **params}
     if quick:
         params["max_epochs"] = QUICK_EPOCHS
-    if task.classes:
-        return HandTunedL1Classifier(**params)
-    return HandTunedL1Regressor(**{**params, "penalty": params["penalty"] / 2})
+    estimator = (HandTunedL1Classifier if task.classes else HandTunedL1Regressor)(**params)
+    estimator._training = l1_training(tuned)
+    return estimator
 
 
 def _draws(task: Task) -> dict[str, int]:
