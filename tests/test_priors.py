@@ -36,6 +36,12 @@ def test_impossible_tau_is_named(tau):
         Prior.same(NET, tau=tau, psi=0.1)
 
 
+@pytest.mark.parametrize("tau", [0.0, -1.0, np.inf, np.nan])
+def test_impossible_tau_of_biases_is_named(tau):
+    with pytest.raises(ValueError, match=f"Got bias_tau={tau}, expected a positive number"):
+        Prior.same(NET, tau=1.0, psi=0.1, bias_tau=tau)
+
+
 @pytest.mark.parametrize("psi", [0.0, 1.0, 1.5, np.nan])
 def test_impossible_psi_is_named(psi):
     with pytest.raises(ValueError, match=f"Got psi={psi}, expected a number between 0 and 1"):

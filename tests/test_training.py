@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from islab.architecture import Architecture
-from islab.engines import Problem
+from islab.engines import EngineChoice, Problem
 from islab.engines.native import NativeEngine
 from islab.engines.torch_engine import TorchEngine
 from islab.posterior import Initial, Posterior
@@ -218,11 +218,40 @@ def test_history_can_be_plotted():
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"n_steps": 0}, "n_steps=0"), ({"batch_size": 0}, "batch_size=0"), ({"rate": -1}, "rate=-1")],
+    [
+        ({"n_steps": 0}, "n_steps=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"rate": -1}, "rate=-1"),
+        ({"betas": (1.0, 0.99)}, r"betas=\(1.0, 0.99\)"),
+        ({"betas": (0.9,)}, r"betas=\(0.9,\)"),
+    ],
 )
 def test_impossible_stages_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(STAGE, **change)
+
+
+def test_a_stage_has_a_prior_for_biases():
+    narrow, wide = (
+        train(make_engine(), replace(STAGE, bias_tau=tau), n_rows=60, seed=0) for tau in (0.01, 10)
+    )
+    assert narrow.prior.bias_tau == 0.01
+    assert np.abs(narrow.posterior.bias_mu).max() < 0.1 < np.abs(wide.posterior.bias_mu).max()
+
+
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("name", ["native", "torch"])
+def test_engines_have_the_memory_that_their_stage_says(name, posterior):
+    problem = regression()
+    start = Posterior.initialise(Architecture(4, (3,), 1), np.random.default_rng(0))
+    options = {"flow_width": 4} if posterior == "flow" else {}
+    choice = EngineChoice(name, posterior=posterior, options=options)
+    ends = []
+    for betas in ((0.9, 0.99), (0.5, 0.9)):
+        stage = replace(STAGE, n_steps=20, betas=betas)
+        engine = choice.create(start, problem, stage, seed=0)
+        ends.append(train(engine, stage, n_rows=60, seed=0).posterior.mu)
+    assert not np.allclose(*ends)
 
 
 @pytest.mark.parametrize("linear_ends", [True, False])

@@ -49,6 +49,8 @@ class Prior:
             raise ValueError(f"Got tau={tau}, expected a positive number.")
         if not 0 < psi < 1:
             raise ValueError(f"Got psi={psi}, expected a number between 0 and 1.")
+        if not 0 < bias_tau < np.inf:
+            raise ValueError(f"Got bias_tau={bias_tau}, expected a positive number.")
         if df is not None and not 0 < df < np.inf:
             raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
         n_blocks = len(architecture.blocks)

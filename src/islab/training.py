@@ -132,6 +132,10 @@ class Stage:
         for name in ("rate", "lambda_rate"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"Got {name}={getattr(self, name)}, expected 0 or more.")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(
+                f"Got betas={self.betas}, expected two numbers from 0 to below 1; try (0.9, 0.99)."
+            )
 
     def prior(self, architecture: Architecture) -> Prior:
         """The prior to start from, of this network."""

@@ -11,7 +11,6 @@ from islab.engines.choice import _require_device
 
 CODE = """
 import sys
-from types import SimpleNamespace
 from sklearn.datasets import load_iris
 from islab import ISLaBClassifier
 

@@ -1,9 +1,11 @@
 """What estimators make of tables that are not as they should be."""
 
+from datetime import time
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
@@ -261,8 +263,23 @@ DATES = pd.Series(pd.date_range("2020-01-01", periods=6))
         DATES.tolist(),
         DATES.to_frame(),
         pd.DataFrame({"n": range(6), "date": DATES}),
+        pl.DataFrame({"n": range(6), "date": DATES.tolist()}),
+        [None, *DATES.tolist()[1:]],
+        [time(hour) for hour in range(6)],
     ],
-    ids=["series", "zone", "spans", "periods", "array", "list", "frame", "among numbers"],
+    ids=[
+        "series",
+        "zone",
+        "spans",
+        "periods",
+        "array",
+        "list",
+        "frame",
+        "among numbers",
+        "polars",
+        "after a gap",
+        "times",
+    ],  # fmt: skip
 )
 def test_dates_as_targets_are_refused_with_the_remedy(dates):
     with pytest.raises(ValueError, match="Got dates or times in y, expected numbers; try days"):

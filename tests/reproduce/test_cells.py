@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_a_line_that_was_cut_short_spoils_nothing(tmp_path):
     "line",
     [
         '{"hello": 1}',
-        '{"dataset": "wbc", "method": "blr-lrt", "recipe": "default", "seed": 0}',
+        '{"dataset": "wbc", "method": "blr-lrt", "recipe": "default", "seed": 7}',
         '{"dataset": "wbc", "method": "other", "recipe": "default", "seed": 0, "seconds": 1}',
         '{"dataset": ["wbc"], "method": "blr-lrt", "recipe": "paper", "seed": 0, "seconds": 1}',
     ],
@@ -92,9 +93,10 @@ def test_lines_of_something_else_are_left_out(tmp_path, line):
     assert list(results.read(["wbc"])) == [CELL]
 
 
-def test_a_score_that_is_no_number_is_kept_as_nothing(monkeypatch):
-    monkeypatch.setattr("islab.reproduce.scores.score", lambda *_: {"pearson": math.nan, "nll": 1})
-    found = run_cell(CELL, quick=True)
+def test_a_score_that_is_no_number_is_kept_as_nothing(tmp_path):
+    results = Results(tmp_path)
+    results.add(record(CELL, pearson=math.nan, nll=1))
+    found = results.read(["wbc"])[CELL]
     assert (found["pearson"], found["nll"]) == (None, 1)
 
 
@@ -204,3 +206,24 @@ def test_memory_is_left_alone_where_there_is_no_glibc(monkeypatch):
     monkeypatch.setattr(cells.platform, "libc_ver", lambda: ("", ""))
     monkeypatch.setattr(cells.ctypes, "CDLL", pytest.fail)
     cells.keep_memory()
+
+
+def test_stored_results_can_be_shown_where_one_may_not_write(tmp_path, counted, monkeypatch):
+    results = Results(tmp_path)
+    results.add(record(CELL))
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert run_cells([CELL], results) == []
+    with pytest.raises(PermissionError, match="may not write; try another one with --results"):
+        run_cells([replace(CELL, seed=5)], results)
+
+
+def test_a_fit_of_images_that_fails_has_not_lost_its_data(monkeypatch):
+    def fail(error):
+        def run(*_):
+            raise error
+
+        monkeypatch.setattr("islab.reproduce.images.run_images", run)
+        return run_cell(Cell("mnist-bcnn", "islab-lrt", "default", 0))
+
+    assert "lost" not in fail(RuntimeError("no memory"))
+    assert fail(FileNotFoundError("no file"))["lost"]

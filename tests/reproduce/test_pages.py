@@ -168,3 +168,27 @@ def test_each_processor_that_computed_is_named_once(wbc_records):
     )
     table = markdown_tables("wbc", [*wbc_records, other])
     assert "on one core of 8 (another processor) or one core of 2 (some processor): " in table
+
+
+def test_a_name_that_no_page_marks_is_an_error(folders):
+    results, pages = folders
+    (pages / "page.md").write_text(PAGE.format("wbc"))
+    with pytest.raises(ValueError, match="results: structures"):
+        list(write_pages(results, pages, "structures"))
+
+
+def test_a_page_without_marks_keeps_its_bytes(folders):
+    results, pages = folders
+    (pages / "page.md").write_bytes(b"one\r\ntwo\n")
+    assert list(write_pages(results, pages)) == []
+
+
+def test_a_study_with_a_score_that_is_none_can_be_shown(folders):
+    line = {"method": "islab-lrt", "low": 0.1, "high": 0.2, "rmse_median": 2.0, "used_weights": 3}
+    Results(folders[0]).add(
+        {"dataset": "initialisation", "pearson_median": float("nan"), "epochs": 5, "seconds": 1.0}
+        | line
+    )
+    assert "| islab-lrt | 0.1 to 0.2 | nan | 2.000 | 3 | 5 | 1 |" in filled(
+        folders, "initialisation"
+    )

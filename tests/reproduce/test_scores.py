@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 
 from islab import ISLaBClassifier
 from islab.baselines import L1SkipClassifier
+from islab.metrics import calibration_error
 from islab.reproduce.scores import mean_logs, score
 from islab.reproduce.tasks import Task
 
@@ -37,6 +38,13 @@ def test_the_mean_of_logarithms_never_scores_better(model, task):
     scores = score(model, task)
     assert scores["nll_paper"] > scores["nll"]
     assert scores["nll_paper_median"] > scores["nll_median"]
+
+
+def test_calibration_is_that_of_mean_logarithms(model, task):
+    scores = score(model, task)
+    stated = np.exp(mean_logs(model, task.x_test, "full"))
+    assert scores["ece_paper"] == calibration_error(task.y_test, stated)
+    assert scores["ece_paper"] != scores["ece"]
 
 
 def test_without_draws_both_ways_agree(task):

@@ -109,7 +109,7 @@ def test_rates_are_lowered_where_the_authors_lower_them():
 
 
 def test_linear_models_start_small_with_a_constant_rate():
-    recipe = recipe_of(setting("wbc", "blr-lrt"), (), "lrt", 512)
+    recipe = recipe_of(setting("abalone", "blr-lrt"), (), "lrt", 3_759)
     assert recipe.initial.means == (-0.01, 0.01)
     assert recipe.initial.sigma == pytest.approx(0.011, abs=1e-3)
     assert recipe.network.bias_tau == 1.0

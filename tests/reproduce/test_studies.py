@@ -77,7 +77,7 @@ def test_the_command_prints_ours_beside_the_papers_and_says_what_did_not_run(tmp
 def test_a_method_said_twice_runs_once(tmp_path, capsys):
     from islab.cli import main
 
-    twice = ["--method", "blr-lrt", "blr-lrt", "--method", "blr-lrt", "--recipe", "default"]
+    twice = ["--method", "blr-lrt", "--method", "blr-lrt", "--recipe", "default"]
     assert main(["reproduce", "wbc", *twice, "--quick", "--results", str(tmp_path)]) == 0
     assert "2 seeds" in capsys.readouterr().out
 

@@ -31,11 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = [*DATASETS, *IMAGES, *STUDIES, "all"]
     parser.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
     parser.add_argument(
-        "--method",
-        action="extend",
-        nargs="+",
-        choices=METHODS,
-        help="one or more; all if not given",
+        "--method", action="append", choices=METHODS, help="all if not given; repeatable"
     )
     parser.add_argument(
         "--recipe",

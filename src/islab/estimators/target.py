@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from numbers import Real
 from typing import Any
 
@@ -19,7 +19,7 @@ from islab.reading import is_number
 Float = NDArray[np.floating]
 
 LABEL_KINDS = "biufU"
-TIMES = (date, timedelta, np.datetime64, np.timedelta64, pd.Period)
+TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
 LARGEST_SCALE = 1e150
 
@@ -91,7 +91,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     """Targets of a regression, (rows,) or (rows, outputs)."""
     _require(estimator, y)
     try:
-        if any(isinstance(value, TIMES) for value in np.atleast_1d(np.asarray(y))[:1].flat):
+        if _has_times(y):
             raise ValueError(
                 "Got dates or times in y, expected numbers; try days since some date, such as "
                 "(y - y.min()) / pd.Timedelta('1D')."
@@ -123,6 +123,20 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
             "likelihood='gaussian'."
         )
     return values
+
+
+def _has_times(y: Any) -> bool:
+    """Whether a column of targets begins, but for missing values, with a date or a time."""
+    columns = [y[name] for name in frame_columns(y)] if is_frame(y) else [y]
+    for column in columns:
+        values = np.atleast_1d(np.asarray(column))
+        if values.dtype.kind in "mM":
+            return True
+        if values.dtype.kind == "O":
+            known = values[~pd.isna(values)]
+            if any(isinstance(value, TIMES) for value in known.flat[:1]):
+                return True
+    return False
 
 
 def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[Float, Float]:

@@ -78,7 +78,7 @@ def train_images(
         Called now and then with the steps taken and the latest record.
     """
     shapes = [part.architecture for part in engine.engines]
-    priors = [Prior.same(shape, tau=stage.tau, psi=stage.psi, df=stage.df) for shape in shapes]
+    priors = [stage.prior(shape) for shape in shapes]
     progress = _Progress(priors)
     engine.set_priors(priors, stage.scale_mu_step)
     progress.good = engine.state()

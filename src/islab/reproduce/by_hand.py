@@ -23,6 +23,7 @@ from islab.posterior import Posterior
 from islab.recipe import Recipe, paper_recipe
 from islab.reproduce.settings import Setting
 from islab.schedules import Schedule
+from islab.shrink import Shrink
 from islab.training import train
 
 Float = NDArray[np.floating]
@@ -70,6 +71,7 @@ def recipe_of(
         lambda_rate=setting.lambda_rate or setting.rate,
         noise_rate=0.0,
         schedule=Schedule("step", milestones=setting.milestones, drop=setting.drop),
+        shrink=Shrink(start=setting.shrink_from),
     )
     if not hidden:
         return _linear(recipe)

@@ -15,7 +15,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from islab.files import writable
 from islab.records import Record, append_record, read_records
 from islab.reproduce.names import IMAGES, METHODS, RECIPES
 
@@ -78,20 +77,22 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
             seconds = time.process_time() - start
             scores = score(estimator, task)
     except Exception as error:
-        lost = {"lost": True} if task is None else {}
+        # Images are loaded and fitted in one go.
+        no_data = isinstance(error, FileNotFoundError) if cell.dataset in IMAGES else task is None
+        lost = {"lost": True} if no_data else {}
         return {**asdict(cell), "error": f"{type(error).__name__}: {error}", **lost}
     if cell.recipe == "paper" and not quick:
         scores["epochs"] = epochs_of(cell.dataset, cell.method)
-    return {**asdict(cell), **_storable(scores), "seconds": round(seconds, 3), **circumstances()}
+    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **circumstances()}
 
 
-def _storable(scores: Record) -> Record:
-    """Scores as JSON has them, which knows no number that is not finite: the correlation of a
+def storable(record: Record) -> Record:
+    """A record as JSON has it, which knows no number that is not finite: the correlation of a
     constant prediction is null.
     """
     return {
         name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in scores.items()
+        for name, value in record.items()
     }
 
 
@@ -110,12 +111,16 @@ class Results:
     def make(self) -> None:
         """Makes the folder, or says why not before there is something to keep."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        writable(self.folder / "some.jsonl")
+        if not os.access(self.folder, os.W_OK):
+            raise PermissionError(
+                f"Got the results folder {str(self.folder)!r}, where this user may not write; try "
+                "another one with --results."
+            )
 
     def add(self, record: Record) -> None:
         """Appends a line; it is on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        append_record(self.folder / f"{record['dataset']}.jsonl", record)
+        append_record(self.folder / f"{record['dataset']}.jsonl", storable(record))
 
     def read(
         self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of_run

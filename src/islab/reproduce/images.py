@@ -139,12 +139,16 @@ def _run_hybrid(cell: Cell, quick: bool) -> Record:
 def _scores(model: Any, images: NDArray, labels: NDArray) -> Record:
     """Those of the full model by plain names, those of the median network with an ending."""
     from islab.metrics import score_classes
+    from islab.reproduce.scores import paper_scores
 
     found: Record = {}
+    codes = np.searchsorted(model.classes_, labels)
     for kind, ending in (("full", ""), ("median", "_median")):
-        probability = model.predict_proba(images, model=kind)
-        scores = score_classes(labels, probability, model.classes_)
+        draws = model.sample_posterior(images, model=kind)
+        scores = score_classes(labels, draws.mean(axis=0), model.classes_)
+        logs = np.log(np.maximum(draws, np.finfo(draws.dtype).tiny)).mean(axis=0)
         found |= {f"{name}{ending}": scores[name] for name in SCORES}
+        found |= {f"{name}{ending}": value for name, value in paper_scores(codes, logs).items()}
     return found
 
 

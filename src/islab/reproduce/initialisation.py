@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from math import log
+from math import log, nan
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,11 @@ Key = tuple[str, float]
 def key(record: Record) -> Key:
     """What tells the runs of this study apart."""
     return record["method"], record["low"]
+
+
+def panel(record: Record, name: str) -> float:
+    """The number that a plot shows; NaN where there is none."""
+    return nan if record[name] is None else record[name]
 
 
 def study(
@@ -106,7 +111,7 @@ def plot(records: list[Record]) -> Any:
     for line, method in zip(axes, methods, strict=True):
         runs = sorted((r for r in records if r["method"] == method), key=lambda r: r["low"])
         for ax, (name, title) in zip(line, PANELS.items(), strict=True):
-            x, y = [places[r["low"]] for r in runs], [r[name] for r in runs]
+            x, y = [places[r["low"]] for r in runs], [panel(r, name) for r in runs]
             ax.plot(x, y, "o-", color=INK, markersize=4, linewidth=1)
             ax.set_xticks(range(len(RANGES)), labels, rotation=60, ha="right", fontsize=7)
             ax.set_xlabel("inclusion probabilities at the start", fontsize=8)

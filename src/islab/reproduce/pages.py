@@ -52,6 +52,9 @@ def write_pages(results: str | Path, folder: str | Path, name: str = "all") -> I
             "the pages"
         )
     filled = {page: _filled(page, Path(results), name) for page in pages}
+    mark = f"{OPENING}{name} -->".encode()
+    if name != "all" and not any(mark in content for content in filled.values()):
+        raise ValueError(f"Got {name} with --pages, expected a mark '{mark.decode()}' in a page")
     for page, content in filled.items():
         if content != page.read_bytes():
             with replacing(page) as file:
@@ -73,6 +76,8 @@ def _filled(page: Path, results: Path, name: str) -> bytes:
             "its own and to be followed by '<!-- end -->' before the next"
         )
     found = MARKED.sub(lambda mark: _block(mark, results, name), lines)
+    if found == lines:
+        return text.encode()
     return (found.replace("\n", "\r\n") if "\r\n" in text else found).encode()
 
 
@@ -130,7 +135,7 @@ def _initialisation(results: Path) -> str:
     ]
     lines = [markdown_row(head), markdown_row(["---"] * len(head))]
     for _, record in sorted(records.items()):
-        scores = [record["pearson_median"], record["rmse_median"]]
+        scores = [initialisation.panel(record, name) for name in ("pearson_median", "rmse_median")]
         lines.append(
             markdown_row(
                 [

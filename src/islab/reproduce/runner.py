@@ -64,7 +64,8 @@ def run_cells(
     """
     done = {} if force else results.read(dict.fromkeys(cell.dataset for cell in cells))
     missing = [cell for cell in cells if cell not in done]
-    results.make()
+    if missing:
+        results.make()
     failures, lost, tried = [], {}, set()
     waiting = (cell for cell in missing if cell.dataset not in lost)
     found = over_processes(run_cell, ((cell, quick) for cell in waiting), jobs)

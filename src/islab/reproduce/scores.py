@@ -35,14 +35,14 @@ def _scores(estimator: Any, task: Task, model: str) -> dict[str, Any]:
     scores = evaluate(estimator, task.x_test, task.y_test, model=model)
     if not task.classes or len(estimator.classes_) == 2:
         return scores
-    logs = mean_logs(estimator, task.x_test, model)
     codes = np.searchsorted(estimator.classes_, task.y_test)
+    return scores | paper_scores(codes, mean_logs(estimator, task.x_test, model))
+
+
+def paper_scores(codes: NDArray[np.intp], logs: Float) -> dict[str, float]:
+    """Log score and calibration error of mean logarithms of probabilities (rows, classes)."""
     nll = -np.take_along_axis(logs, codes[:, None], axis=1).mean()
-    return {
-        **scores,
-        "nll_paper": float(nll),
-        "ece_paper": calibration_error(codes, np.exp(logs)),
-    }
+    return {"nll_paper": float(nll), "ece_paper": calibration_error(codes, np.exp(logs))}
 
 
 def mean_logs(estimator: Any, X: Any, model: str) -> Float:

@@ -130,7 +130,9 @@ NUMBERS: dict[str, list[Metric]] = {
 }
 
 
-_CALIBRATION = {"Calibration": CLASSES["Calibration"]}
+_CALIBRATION = {
+    title: metrics for title, metrics in SEVERAL_CLASSES.items() if title.startswith("Calibration")
+}
 CONVOLUTIONAL: dict[str, list[Metric]] = {
     "Accuracy, used weights and channels": [
         *_both("accuracy", "accuracy", HIGHER, 1, 100),
