@@ -62,7 +62,7 @@ def preactivations(architecture: Architecture, weights: Float, biases: Float, x:
 
 
 def forward(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
-    """The linear predictor of one network or several draws, (..., rows, outputs).
+    """The linear predictor of a network (rows, outputs), or of draws (draws, rows, outputs).
 
     Draws of a network pass few at a time, so that what their units sum up stays in the caches.
     """

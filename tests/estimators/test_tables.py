@@ -279,7 +279,7 @@ DATES = pd.Series(pd.date_range("2020-01-01", periods=6))
         "polars",
         "after a gap",
         "times",
-    ],  # fmt: skip
+    ],
 )
 def test_dates_as_targets_are_refused_with_the_remedy(dates):
     with pytest.raises(ValueError, match="Got dates or times in y, expected numbers; try days"):

@@ -130,7 +130,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
                 f"Got {int((weight > 0).sum())} rows with a positive sample_weight, expected at "
                 f"least {FEWEST_ROWS}."
             )
-        if not SMALLEST_WEIGHT < weight.max() < LARGEST_WEIGHT:
+        if not SMALLEST_WEIGHT <= weight.max() <= LARGEST_WEIGHT:
             raise ValueError(
                 f"Got sample_weight up to {weight.max():.3g}, expected how often rows count: a "
                 f"largest weight from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try weights whose "

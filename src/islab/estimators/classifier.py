@@ -72,7 +72,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         if self.class_weight is None:
             return weight
         factor = compute_sample_weight(self.class_weight, labels)
-        wrong = ~((factor > SMALLEST_WEIGHT) & (factor < LARGEST_WEIGHT))
+        wrong = ~((factor >= SMALLEST_WEIGHT) & (factor <= LARGEST_WEIGHT))
         if wrong.any():
             raise ValueError(
                 f"Got class_weight={factor[wrong][0]:g} for class {labels[wrong].tolist()[0]!r}, "

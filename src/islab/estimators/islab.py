@@ -91,7 +91,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     Parameters
     ----------
     class_weight : dict or "balanced", optional
-        Factors on the rows of each class, as in scikit-learn.
+        Positive factors on the rows of each class, as in scikit-learn.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
