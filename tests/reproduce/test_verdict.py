@@ -82,3 +82,11 @@ def test_of_several_classes_the_papers_way_of_averaging_is_compared():
     assert verdict([0.2], "nll (paper)", dataset="mice") == "same"
     assert verdict([0.1], "nll (paper)", dataset="mice") == "better"
     assert verdict([0.1], "nll", dataset="mice") == ""
+
+
+# The paper's correlation of ISLaB-LRT on abalone: 0.78 (0.78, 0.79).
+def test_the_correlation_of_the_paper_is_the_root_of_r2():
+    assert verdict([0.61], "pearson (paper)", dataset="abalone") == "same"
+    assert verdict([0.65], "pearson (paper)", dataset="abalone") == "better"
+    assert verdict([-0.2], "pearson (paper)", dataset="abalone") == "worse"
+    assert verdict([0.9], "pearson", dataset="abalone") == ""

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import isnan, nan, sqrt
 from statistics import median
 
 from islab.records import Record
@@ -15,6 +15,7 @@ from islab.reproduce.names import IMAGES, in_paper
 from islab.reproduce.paper import Published, published
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
+ROOT_OF_R2 = "pearson (paper)"
 SEVERAL = ("mice", "mnist", "fer2013")  # with several classes, and numbers in the paper
 
 
@@ -57,6 +58,8 @@ class Metric:
             return nan
         if self.name.startswith("inclusion "):
             return 100.0 * (self.name.removeprefix("inclusion ") in found)
+        if self.name == ROOT_OF_R2:
+            return sqrt(max(0.0, float(found)))
         return self.factor * float(found)
 
 
@@ -114,13 +117,18 @@ INCLUSION = {
         for number in (1, 2, 3, 4)
     ]
 }
+# The authors' code takes the root of R2 for the correlation.
 NUMBERS: dict[str, list[Metric]] = {
-    "Correlation, used weights and depth": [*_both("pearson", "pearson", HIGHER, 2), *_DEPTHS],
+    "Correlation, used weights and depth": [
+        *(replace(m, published="pearson") for m in _both(ROOT_OF_R2, "r2", HIGHER, 2)),
+        *_DEPTHS,
+    ],
     "Errors": [
         *_both("rmse", "rmse", LOWER, 2),
         *_both("pinball (paper)", "pinball_paper", LOWER, 2),
     ],
-    "Predictive distribution, which the paper does not judge": [
+    "What the paper does not judge": [
+        Metric("pearson", "full", "pearson", HIGHER, 3, published=""),
         Metric("nll", "full", "nll", LOWER, 3),
         Metric("pinball", "full", "pinball", LOWER, 3),
         Metric("crps", "full", "crps", LOWER, 3),
