@@ -7,6 +7,8 @@ from islab.reproduce.verdict import entry, tables_of
 
 from .conftest import record
 
+DEPTHS = "Accuracy, used weights and depth"
+
 
 def verdict(values, name, model="full", dataset="wbc", key=None):
     """The verdict on values over seeds of one metric of ISLaB-LRT."""
@@ -90,3 +92,12 @@ def test_the_correlation_of_the_paper_is_the_root_of_r2():
     assert verdict([0.65], "pearson (paper)", dataset="abalone") == "better"
     assert verdict([-0.2], "pearson (paper)", dataset="abalone") == "worse"
     assert verdict([0.9], "pearson", dataset="abalone") == ""
+
+
+# The paper's average depth of the L1 network on linear-0.1 is 1.7 (1.7, 1.7), to one digit.
+def test_values_are_judged_with_the_digits_that_the_paper_prints():
+    [metric] = [m for m in tables_of("linear-0.1")[DEPTHS] if m.name == "average depth"]
+    run = record(Cell("linear-0.1", "is-ann-l1", "paper", 0), average_depth=1.667)
+    found = entry([run], metric)
+    assert found.verdict == "same"
+    assert str(found.ours) == "1.67 (1.67, 1.67)"

@@ -216,8 +216,9 @@ class Entry:
         """
         if self.paper is None or isnan(self.ours.median):
             return ""
-        above = self.ours.low > max(self.paper.high, self.paper.median)
-        below = self.ours.high < min(self.paper.low, self.paper.median)
+        low, high = (round(x, self.paper.decimals) for x in (self.ours.low, self.ours.high))
+        above = low > max(self.paper.high, self.paper.median)
+        below = high < min(self.paper.low, self.paper.median)
         if not (above or below):
             return "same"
         if self.metric.better == NEITHER:
