@@ -118,7 +118,7 @@ def _in_order(groups: Groups) -> list[tuple[tuple[str, str], list[Record]]]:
 
 def _cell(found: Entry) -> str:
     ours = str(found.ours)
-    if ours and found.metric.name.startswith("inclusion "):
+    if ours and found.metric.is_rate:
         ours = f"{found.ours.median:.0f} %"
     return f"{ours} {SIGNS[found.verdict]}".rstrip()
 

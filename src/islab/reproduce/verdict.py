@@ -16,6 +16,7 @@ from islab.reproduce.paper import Published, published
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 ROOT_OF_R2 = "pearson (paper)"
+PAPER_SEEDS = 10  # of every number in its tables
 SEVERAL = ("mice", "mnist", "fer2013")  # with several classes, and numbers in the paper
 
 
@@ -51,12 +52,17 @@ class Metric:
     def title(self) -> str:
         return self.name if self.key in STRUCTURE else f"{self.name}, {self.model}"
 
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is the share of seeds that find a covariate."""
+        return self.name.startswith("inclusion ")
+
     def value(self, record: Record) -> float:
         """Its value in one of our records, in the paper's unit; NaN if there is none."""
         found = record.get(self.key)
         if found is None:
             return nan
-        if self.name.startswith("inclusion "):
+        if self.is_rate:
             return 100.0 * (self.name.removeprefix("inclusion ") in found)
         if self.name == ROOT_OF_R2:
             return sqrt(max(0.0, float(found)))
@@ -211,11 +217,14 @@ class Entry:
         seeds is better than the best of the paper's, *worse* if the best of ours is worse than
         the paper's worst, else the *same*; a median that lies better within an overlap counts
         for nothing. Fewer weights are better. Depths are neither: *shallower* or *deeper*. Rates
-        of inclusion are single numbers, better if covariates that made the data are found more
-        often and the others less often. Empty if the paper or we have no such number.
+        of inclusion are better if covariates that made the data are found more often and the
+        others less often, and the same unless Fisher's exact test tells them apart at 5 %.
+        Empty if the paper or we have no such number.
         """
         if self.paper is None or isnan(self.ours.median):
             return ""
+        if self.metric.is_rate and not self._rates_differ():
+            return "same"
         low, high = (round(x, self.paper.decimals) for x in (self.ours.low, self.ours.high))
         above = low > max(self.paper.high, self.paper.median)
         below = high < min(self.paper.low, self.paper.median)
@@ -224,6 +233,16 @@ class Entry:
         if self.metric.better == NEITHER:
             return "deeper" if above else "shallower"
         return "better" if above == (self.metric.better == HIGHER) else "worse"
+
+    def _rates_differ(self) -> bool:
+        from scipy.stats import fisher_exact
+
+        assert self.paper is not None
+        counts = [
+            (found := round(rate / 100 * runs), runs - found)
+            for rate, runs in ((self.ours.median, self.n_seeds), (self.paper.median, PAPER_SEEDS))
+        ]
+        return bool(fisher_exact(counts).pvalue < 0.05)
 
 
 Groups = dict[tuple[str, str], list[Record]]
@@ -260,7 +279,7 @@ def entry(records: list[Record], metric: Metric) -> Entry:
     paper = paper_entry(first["dataset"], first["method"], metric)
     decimals = metric.decimals if paper is None else max(paper.decimals, metric.decimals)
     values = [value for record in records if not isnan(value := metric.value(record))] or [nan]
-    if metric.name.startswith("inclusion "):
+    if metric.is_rate:
         values = [sum(values) / len(values)]
     middle, low, high = (
         round(value, decimals) for value in (median(values), min(values), max(values))
