@@ -13,7 +13,8 @@ from islab.posterior import Initial
 from islab.priors import Prior
 from islab.recipe import default_recipe, paper_recipe
 from islab.schedules import Schedule
-from islab.training import Stage, train
+from islab.stage import Stage
+from islab.training import train
 
 TORCH = EngineChoice("torch")
 

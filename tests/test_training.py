@@ -13,7 +13,8 @@ from islab.posterior import Initial, Posterior
 from islab.priors import EmpiricalBayes
 from islab.schedules import Schedule
 from islab.shrink import Shrink
-from islab.training import Plateau, Stage, TrainingError, make_steps, train
+from islab.stage import Plateau, Stage
+from islab.training import TrainingError, make_steps, train
 
 STAGE = Stage(n_steps=200, batch_size=16, shrink=Shrink(start=0.2, every=50))
 

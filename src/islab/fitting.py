@@ -26,7 +26,8 @@ from islab.priors import Prior
 from islab.progress import ProgressBar
 from islab.pruning import Prune, removals
 from islab.recipe import Recipe
-from islab.training import Stage, Trained, train
+from islab.stage import Stage
+from islab.training import Trained, train
 
 # Multipliers of a flow that joins a found network: wider ones would first spoil it.
 JOINING_SPREAD = 0.001

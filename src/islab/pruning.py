@@ -22,7 +22,7 @@ from islab.network import activate, preactivations, unit_flows
 from islab.paths import active_weights
 from islab.posterior import Posterior
 from islab.priors import Prior
-from islab.training import Stage
+from islab.stage import Stage
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]

@@ -11,7 +11,7 @@ from islab.priors import EmpiricalBayes
 from islab.pruning import Prune
 from islab.schedules import Schedule
 from islab.shrink import Shrink
-from islab.training import Stage
+from islab.stage import Stage
 
 PLENTY_OF_ROWS = 16_000
 DEFAULT_SPARSITY = 0.75

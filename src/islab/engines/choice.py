@@ -10,7 +10,7 @@ from islab.optional import needed
 from islab.posterior import Posterior
 
 if TYPE_CHECKING:
-    from islab.training import Stage
+    from islab.stage import Stage
 
 ENGINES = ("auto", "native", "torch")
 DEVICES = ("cpu", "cuda", "mps", "xpu")

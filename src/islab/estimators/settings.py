@@ -14,7 +14,7 @@ from islab.engines import EngineChoice
 from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
 from islab.posterior import Initial, inclusion_bounds
 from islab.recipe import Recipe, default_recipe
-from islab.training import Plateau, Stage
+from islab.stage import Plateau, Stage
 
 NEVER = inf
 MOST_DRAWS = 1_000_000

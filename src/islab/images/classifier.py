@@ -30,7 +30,7 @@ from islab.posterior import Initial
 from islab.priors import EmpiricalBayes
 from islab.progress import ProgressBar
 from islab.schedules import Schedule
-from islab.training import Stage
+from islab.stage import Stage
 
 Float = NDArray[np.floating]
 Model = Literal["full", "median"]

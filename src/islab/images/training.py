@@ -16,7 +16,8 @@ from islab.images.data import Source
 from islab.images.paths import active_image_weights
 from islab.images.posterior import ImagePosterior
 from islab.priors import EmpiricalBayes, Prior
-from islab.training import MOST_FAILURES, STEPS_AT_ONCE, Stage, TrainingError
+from islab.stage import Stage
+from islab.training import MOST_FAILURES, STEPS_AT_ONCE, TrainingError
 
 if TYPE_CHECKING:
     from torch import Tensor
