@@ -1,5 +1,6 @@
 """The image classifier: data in, predictions, explanations and files out."""
 
+import json
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from islab.cli import main
 from islab.images import ISLaBImageClassifier
 from islab.store import NO_HASH, read, to_bytes
 
@@ -116,6 +118,23 @@ def test_a_printed_summary_has_a_line_for_each_layer_and_dashes_for_what_it_has_
         "output",
     ]
     assert lines[-1].split()[1:] == ["-", "3", "-", lines[-1].split()[4], "-", "-"]
+
+
+def test_a_summary_as_json_has_nulls_for_what_a_layer_has_not(fitted):
+    found = json.loads(json.dumps(fitted.summary().to_dict()))
+    assert found["facts"] == fitted.summary().facts
+    assert [line["layer"] for line in found["layers"]][-2:] == ["head 1", "output"]
+    assert found["layers"][1]["weights"] == 4 * 6 * 9
+    assert found["layers"][-1]["weights"] is None
+
+
+def test_the_command_line_summarises_a_model_of_images_and_explains_none(fitted, tmp_path, capsys):
+    path = str(tmp_path / "model.islab")
+    fitted.save(path)
+    assert main(["summary", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == fitted.summary().to_dict()
+    assert main(["explain", path]) == 2
+    assert "expected one that reads tables" in capsys.readouterr().err
 
 
 def test_a_saved_model_predicts_the_same(fitted, tmp_path):
@@ -308,6 +327,8 @@ def test_images_of_another_shape_are_named_when_predicting(fitted, shape):
         ("stride", (2, 2, 2)),
         ("activation", "tanh"),
         ("posterior", "laplace"),
+        ("device", "abacus"),
+        ("device", "cuda:99"),
         ("learning_rate_init", -1.0),
         ("augment", "flip"),
     ],

@@ -54,8 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab import load
+    from islab.cli.predict import require_reads_tables
 
     model = load(args.model)
+    require_reads_tables(model)
     if args.data is None:
         _show_network(model, args)
     else:

@@ -55,6 +55,15 @@ def run(args: argparse.Namespace) -> None:
             file.write(text.encode())
 
 
+def require_reads_tables(model: Any) -> None:
+    """Refuses models of images, whose rows no table holds."""
+    if not hasattr(model, "columns_"):
+        raise ValueError(
+            f"Got a model of type {type(model).__name__}, expected one that reads tables; try "
+            "islab.load in Python"
+        )
+
+
 def text_columns(model: Any) -> list[str]:
     """The columns that the model knows as text: codes such as 007 keep their spelling.
 
@@ -63,11 +72,7 @@ def text_columns(model: Any) -> list[str]:
     from islab.columns import MISSING_LEVEL, Category
     from islab.reading import is_number, labelled
 
-    if not hasattr(model, "columns_"):
-        raise ValueError(
-            f"Got a model of type {type(model).__name__}, expected one that reads tables; try "
-            "islab.load in Python"
-        )
+    require_reads_tables(model)
 
     def is_text(level: str) -> bool:
         return not is_number(level) or labelled([float(level)], declared=True).levels != (level,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,11 +20,11 @@ from islab.images.explain import ImageExplanation, explain_images
 from islab.images.geometry import ImageArchitecture, Shape
 from islab.images.network import forward
 from islab.images.posterior import ImagePosterior
+from islab.images.settings import check_image_params, engine_choice
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary, summarise_images
 from islab.images.training import train_images
 from islab.likelihoods import get_likelihood
-from islab.network import PIECEWISE_LINEAR
 from islab.optional import needed
 from islab.posterior import Initial
 from islab.priors import EmpiricalBayes
@@ -156,8 +156,10 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         labels : (n,), optional
             Classes; a stream brings its own.
         """
-        check_image_params(self.get_params(deep=False))
+        params = self.get_params(deep=False)
+        check_image_params(params)
         needed("torch", "Fitting an image classifier", "islab-bnn[torch]")
+        engine_choice(params).resolve()
         source = make_source(images, labels, self.batch_size)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         stage = self._stage(source)
@@ -398,39 +400,3 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
 def _widths(sizes: Any) -> tuple[int, ...]:
     return (int(sizes),) if isinstance(sizes, Integral) else tuple(int(size) for size in sizes)
-
-
-def check_image_params(params: dict[str, Any]) -> None:
-    """Refuses values that no fit can use, with the parameter's name and its rule."""
-    for name, (rule, expected) in _RULES.items():
-        if not rule(params[name]):
-            raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-
-
-def _counts(value: Any) -> bool:
-    listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-    return listed and all(_count(each) for each in value)
-
-
-_COUNT = "a whole number of at least 1"
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "channels": (_counts, "whole numbers such as (32, 64)"),
-    "kernel_size": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
-    "stride": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
-    "pool": (lambda v: _count(v) or _counts(v), "a whole number, or one for each layer"),
-    "hidden_layer_sizes": (lambda v: _count(v) or _counts(v), "widths such as (32,), or ()"),
-    "activation": (lambda v: v in PIECEWISE_LINEAR, f"one of {', '.join(PIECEWISE_LINEAR)}"),
-    "posterior": (lambda v: v in ("lrt", "flow"), "'lrt' or 'flow'"),
-    "batch_size": (_count, _COUNT),
-    "max_epochs": (_count, _COUNT),
-    "learning_rate_init": (
-        lambda v: isinstance(v, Real) and not isinstance(v, bool) and 0 < float(v) < np.inf,
-        "a positive number",
-    ),
-    "n_draws": (_count, _COUNT),
-    "augment": (lambda v: v is None or callable(v), "a function of a batch, or None"),
-}

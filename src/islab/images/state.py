@@ -13,6 +13,7 @@ from islab.architecture import Architecture
 from islab.files import replacing
 from islab.history import COLUMNS, History
 from islab.images.posterior import ImagePosterior
+from islab.images.settings import check_image_params
 from islab.images.small_file import small_network, small_state
 from islab.posterior import Posterior
 from islab.store import read, to_bytes
@@ -76,8 +77,6 @@ def load_images(cls: type[ISLaBImageClassifier], path: str | Path) -> ISLaBImage
 def _model(
     cls: type[ISLaBImageClassifier], description: dict[str, Any], arrays: Arrays
 ) -> ISLaBImageClassifier:
-    from islab.images.classifier import check_image_params
-
     kept_params = description["params"].items()
     params: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in kept_params}
     model = cls(**params)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class ImageSummary:
     def to_frame(self) -> pd.DataFrame:
         """The table of layers."""
         return self.layers.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Facts and table in JSON's types."""
+        layers = self.layers.astype(object).where(self.layers.notna(), None)
+        return {"title": self.title, "facts": self.facts, "layers": layers.to_dict("records")}
 
     def __str__(self) -> str:
         width = max(map(len, self.facts))

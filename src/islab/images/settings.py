@@ -1,0 +1,44 @@
+"""Which values the parameters of an image classifier may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from islab.engines import EngineChoice
+from islab.estimators.rules import Rules, count, one_of, positive, widths
+from islab.network import PIECEWISE_LINEAR
+
+_COUNT = "a whole number of at least 1"
+_EACH = "a whole number, or one for each layer"
+_RULES: Rules = {
+    "channels": (
+        lambda value: isinstance(value, Sequence | np.ndarray) and widths(value),
+        "whole numbers such as (32, 64)",
+    ),
+    "kernel_size": (widths, _EACH),
+    "stride": (widths, _EACH),
+    "pool": (widths, _EACH),
+    "hidden_layer_sizes": (widths, "widths such as (32,), or ()"),
+    "activation": (one_of(*PIECEWISE_LINEAR), f"one of {', '.join(PIECEWISE_LINEAR)}"),
+    "batch_size": (count, _COUNT),
+    "max_epochs": (count, _COUNT),
+    "learning_rate_init": (positive, "a positive number"),
+    "n_draws": (count, _COUNT),
+    "augment": (lambda value: value is None or callable(value), "a function of a batch, or None"),
+}
+
+
+def check_image_params(params: dict[str, Any]) -> None:
+    """Refuses values that no fit can use, with the parameter's name and its rule."""
+    for name, (rule, expected) in _RULES.items():
+        if not rule(params[name]):
+            raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
+    engine_choice(params)
+
+
+def engine_choice(params: dict[str, Any]) -> EngineChoice:
+    """What computes: torch, wherever it is told to."""
+    return EngineChoice("torch", params["posterior"], params["device"])
