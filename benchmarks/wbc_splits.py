@@ -50,7 +50,7 @@ def main() -> None:
     grouped = runs.drop(columns="split").groupby("settings", sort=False)
     print(grouped.median(numeric_only=True).round(4), "\n\nmeans")
     print(grouped.mean(numeric_only=True).round(4))
-    wide = runs.pivot(index="split", columns="settings", values="score")
+    wide = runs.pivot_table(index="split", columns="settings", values="score")
     better = wide["default"] > wide["paper"]
     worse = wide["default"] < wide["paper"]
     print(f"\ndefault more accurate on {better.sum()} splits, less on {worse.sum()}")
