@@ -103,8 +103,8 @@ SETTINGS: dict[tuple[str, str], Setting] = {
     ("mnist", "islab-flow"): Setting(
         0.005, 2000, 50, 10, 0.01, (10, 15), (10, 15), 0.1, (0.3, 0.5, 0.7, 0.9), 0.7
     ),
-    ("mnist", "blr-lrt"): Setting(0.01, 250, 50, 15, 0.1, (0, 1), None, 0.1),
-    ("mnist", "blr-flow"): Setting(0.005, 250, 50, 10, 0.1, (0, 1), None, 0.1),
+    ("mnist", "blr-lrt"): Setting(0.01, 250, 50, 15, 0.1, (0, 1)),
+    ("mnist", "blr-flow"): Setting(0.005, 250, 50, 10, 0.1, (0, 1)),
     ("mnist", "is-ann-l1"): Setting(0.01, 250, 50),
     ("mnist", "bnn-horse"): Setting(0.001, 250, 600),
     ("mnist", "bnn-concrete"): Setting(0.001, 250, 600),
