@@ -59,8 +59,9 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     from threadpoolctl import threadpool_limits
 
     from islab.reproduce.images import run_images
-    from islab.reproduce.methods import epochs_of, make_estimator
+    from islab.reproduce.methods import make_estimator
     from islab.reproduce.scores import score
+    from islab.reproduce.settings import setting
     from islab.reproduce.tasks import load_task
 
     task = None
@@ -82,7 +83,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
         lost = {"lost": True} if no_data else {}
         return {**asdict(cell), "error": f"{type(error).__name__}: {error}", **lost}
     if cell.recipe == "paper" and not quick:
-        scores["epochs"] = epochs_of(cell.dataset, cell.method)
+        scores["epochs"] = setting(cell.dataset, cell.method).epochs
     return {**asdict(cell), **scores, "seconds": round(seconds, 3), **circumstances()}
 
 

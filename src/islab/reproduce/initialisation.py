@@ -77,8 +77,9 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
     """One fit whose inclusion probabilities all start between these bounds."""
     from threadpoolctl import threadpool_limits
 
-    from islab.reproduce.methods import QUICK_EPOCHS, epochs_of, make_estimator
+    from islab.reproduce.methods import QUICK_EPOCHS, make_estimator
     from islab.reproduce.scores import score
+    from islab.reproduce.settings import setting
     from islab.reproduce.tasks import load_task
 
     low, high = bounds
@@ -95,7 +96,7 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
         seconds = time.process_time() - began
         scores = score(estimator, task)
     cell = {"dataset": NAME, "method": method, "recipe": "paper", "seed": 0}
-    epochs = QUICK_EPOCHS if quick else epochs_of("abalone", method)
+    epochs = QUICK_EPOCHS if quick else setting("abalone", method).epochs
     place = {"low": low, "high": high, "epochs": epochs}
     return {**cell, **place, **scores, "seconds": round(seconds, 3), **circumstances()}
 
