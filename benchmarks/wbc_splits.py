@@ -16,18 +16,17 @@ from sklearn.model_selection import train_test_split
 from defaults import judge_classes
 from islab.datasets import load_wbc
 from islab.reproduce.methods import make_estimator
-from islab.reproduce.tasks import Task
+from islab.reproduce.tasks import Task, scaled
 
 
 def task(recipe: str, seed: int) -> Task:
-    """One split, with columns from 0 to 1 for the paper's settings."""
+    """One split, with columns scaled as in the paper for its settings."""
     data = load_wbc()
     rows = np.arange(len(data.y))
     train, test = train_test_split(rows, test_size=0.1, random_state=seed, stratify=data.y)
     x = data.x
     if recipe == "paper":
-        known = x.iloc[train]
-        x = (x - known.min()) / (known.max() - known.min())
+        x = scaled(x, train, "wbc")
     return Task("wbc", x.iloc[train], data.y[train], x.iloc[test], data.y[test])
 
 

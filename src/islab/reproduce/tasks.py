@@ -84,7 +84,7 @@ def _table(name: str, recipe: str) -> Task:
     if recipe == "paper":
         import pandas as pd
 
-        x = _scaled(pd.get_dummies(x, drop_first=True, dtype=float), data.train, name)
+        x = scaled(pd.get_dummies(x, drop_first=True, dtype=float), data.train, name)
     return Task(
         name,
         x.iloc[data.train].reset_index(drop=True),
@@ -95,7 +95,7 @@ def _table(name: str, recipe: str) -> Task:
     )
 
 
-def _scaled(x: pd.DataFrame, train: NDArray[np.intp], name: str) -> pd.DataFrame:
+def scaled(x: pd.DataFrame, train: NDArray[np.intp], name: str) -> pd.DataFrame:
     """The paper's scaling: from 0 to 1 for WBC, z-scores for mice, none for the others."""
     known = x.iloc[train]
     if name == "wbc":
