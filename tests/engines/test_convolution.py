@@ -166,3 +166,9 @@ def test_the_loss_is_the_likelihoods():
     eta = made.forward(images)[0].detach().numpy()
     expected = get_likelihood("categorical").nll(y.numpy(), eta, np.ones(1)).sum()
     assert float(made.step(images, y, 0.0, 0.0, 0.0)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("flow", [False, True])
+def test_adam_of_every_part_remembers_as_long_as_it_is_told(flow):
+    made, _ = engine(flow=flow, betas=(0.8, 0.95))
+    assert [part.optimiser.defaults["betas"] for part in made.engines] == [(0.8, 0.95)] * 3

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from islab.engines.base import Parameters, Problem, State
+from islab.engines.base import ADAM_BETAS, Parameters, Problem, State
 from islab.engines.flow_engine import FlowEngine
 from islab.engines.torch_engine import TorchEngine, activate
 from islab.images.geometry import Convolution
@@ -118,6 +118,8 @@ class ConvolutionEngine:
     device : str
         cpu, cuda or mps.
     dtype : torch.dtype
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
     """
 
     def __init__(
@@ -128,10 +130,11 @@ class ConvolutionEngine:
         flow: bool = False,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
+        betas: tuple[float, float] = ADAM_BETAS,
     ) -> None:
         self.architecture = posterior.architecture
         self.device, self.dtype = torch.device(device), dtype
-        options: dict[str, Any] = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype, "betas": betas}
         seeds = np.random.SeedSequence(seed).generate_state(len(posterior.layers)).tolist()
         self.engines: list[TorchEngine] = []
         for number, (part, own) in enumerate(zip(posterior.layers, seeds, strict=True)):

@@ -163,7 +163,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         source = make_source(images, labels, self.batch_size)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         stage = self._stage(source)
-        engine = self._engine(source, seed)
+        engine = self._engine(source, stage, seed)
         with ProgressBar(stage.n_steps, enabled=self.verbose) as bar:
             found = train_images(
                 engine, stage, source, seed=seed, augment=self.augment, report=bar.report
@@ -174,7 +174,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         self._take(found.posterior)
         return self
 
-    def _engine(self, source: Source, seed: int) -> Any:
+    def _engine(self, source: Source, stage: Stage, seed: int) -> Any:
         from islab.engines.convolution import ConvolutionEngine
 
         n_classes = len(source.classes)
@@ -188,9 +188,8 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         start.head.bias_mu[net.head.units[-1]] = (
             share - share.mean() if n_classes > 2 else share[1] - share[0]
         )
-        return ConvolutionEngine(
-            start, seed=seed, flow=self.posterior == "flow", device=self.device
-        )
+        flow = self.posterior == "flow"
+        return ConvolutionEngine(start, seed=seed, flow=flow, device=self.device, betas=stage.betas)
 
     def _architecture(self, image_shape: Shape, n_classes: int) -> ImageArchitecture:
         return ImageArchitecture.build(
