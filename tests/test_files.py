@@ -3,7 +3,7 @@ import os
 import numpy as np
 import pytest
 
-from islab.checkpoint import read_checkpoint, write_checkpoint
+from islab.checkpoint import Checkpoint
 from islab.files import replacing, writable
 
 
@@ -54,14 +54,15 @@ def test_names_as_long_as_the_system_allows_are_fine(tmp_path):
 
 def test_checkpoints_replace_the_old_one_in_one_move(tmp_path, monkeypatch):
     path = tmp_path / "run" / "stage.npz"
-    write_checkpoint(path, {"mu": np.zeros(3)}, {"step": np.array(1)})
+    checkpoint = Checkpoint(path)
+    checkpoint.write({"mu": np.zeros(3)}, {"step": np.array(1)})
 
     def fail(handle):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        write_checkpoint(path, {"mu": np.ones(3)}, {"step": np.array(2)})
-    engine, loop = read_checkpoint(path)
+        checkpoint.write({"mu": np.ones(3)}, {"step": np.array(2)})
+    engine, loop = checkpoint.read()
     assert (engine["mu"].sum(), loop["step"]) == (0, 1)
     assert [entry.name for entry in path.parent.iterdir()] == ["stage.npz"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
+from islab import fitting
 from islab.engines import EngineChoice, Problem
 from islab.fitting import fit, fixed_structure
 from islab.posterior import Initial
@@ -14,7 +15,7 @@ from islab.priors import Prior
 from islab.recipe import default_recipe, paper_recipe
 from islab.schedules import Schedule
 from islab.stage import Stage
-from islab.training import train
+from islab.training import TrainingError, train
 
 TORCH = EngineChoice("torch")
 
@@ -268,6 +269,57 @@ def test_an_interrupted_fit_can_be_resumed(tmp_path):
     (tmp_path / "network-1.npz").unlink()
     again = fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
     np.testing.assert_array_equal(again.posterior.mu, whole.posterior.mu)
+
+
+@pytest.mark.parametrize("other", ["data", "weights", "seed", "settings"])
+def test_checkpoints_of_another_fit_are_refused(tmp_path, other):
+    problem, recipe = diabetes(), small_recipe(n_restarts=1)
+    recipe = replace(recipe, linear=replace(recipe.linear, n_steps=50), hidden=())
+    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    seed = 4 if other == "seed" else 3
+    if other == "data":
+        problem = replace(problem, x=problem.x + 1)
+    if other == "weights":
+        problem = replace(problem, sample_weight=np.linspace(0, 2, problem.n_rows))
+    if other == "settings":
+        recipe = replace(recipe, linear=replace(recipe.linear, rate=0.01))
+    with pytest.raises(ValueError, match=r"linear\.npz.*other data"):
+        fit(problem, "gaussian", recipe, seed=seed, checkpoint=tmp_path)
+
+
+def given_up(monkeypatch, *numbers):
+    """Trainings of these numbers fail; with a linear model, it is number 0."""
+    count = iter(range(100))
+
+    def maybe(*arguments, **options):
+        if next(count) in numbers:
+            raise TrainingError("The loss was not finite.")
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(fitting, "train", maybe)
+
+
+def test_a_network_that_has_to_be_given_up_does_not_take_the_others_with_it(monkeypatch):
+    problem, recipe = diabetes(), small_recipe(n_restarts=2)
+    whole = fit(problem, "gaussian", recipe, seed=3)
+    given_up(monkeypatch, 1)
+    with pytest.warns(UserWarning, match="1 of 2 networks .* not finite"):
+        found = fit(problem, "gaussian", recipe, seed=3)
+    assert found.elbos == {name: whole.elbos[name] for name in ("network 1", "linear")}
+
+
+def test_the_linear_model_is_the_answer_if_all_networks_have_to_be_given_up(monkeypatch):
+    given_up(monkeypatch, 1, 2)
+    with pytest.warns(UserWarning, match="2 of 2 networks"):
+        found = fit(diabetes(), "gaussian", small_recipe(n_restarts=2), seed=3)
+    assert found.elbos == {"linear": found.elbo}
+
+
+def test_nothing_left_is_an_error(monkeypatch):
+    given_up(monkeypatch, 0, 1)
+    recipe = replace(small_recipe(n_restarts=2), linear=None)
+    with pytest.raises(TrainingError, match="not finite"):
+        fit(diabetes(), "gaussian", recipe, seed=3)
 
 
 def test_refinement_keeps_the_structure_and_does_not_lose_fit():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from islab.architecture import Architecture
+from islab.checkpoint import Checkpoint
 from islab.engines import EngineChoice, Problem
 from islab.engines.native import NativeEngine
 from islab.engines.torch_engine import TorchEngine
@@ -85,7 +86,7 @@ def test_same_seed_same_result(kind):
 @pytest.mark.parametrize("kind", [NativeEngine, TorchEngine])
 def test_resumed_run_ends_in_the_same_numbers(kind, tmp_path):
     whole = train(make_engine(kind), STAGE, n_rows=60, seed=5)
-    file = tmp_path / "run.npz"
+    file = Checkpoint(tmp_path / "run.npz")
 
     stop = raise_after_two_runs(RuntimeError("power cut"))
     with pytest.raises(RuntimeError, match="power cut"):
@@ -99,7 +100,7 @@ def test_broken_checkpoint_is_named_with_a_remedy(tmp_path):
     file = tmp_path / "run.npz"
     file.write_bytes(b"PK\x03\x04 not a checkpoint")
     with pytest.raises(ValueError, match=r"run\.npz.*delete it"):
-        train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=file)
+        train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=Checkpoint(file))
 
 
 def test_interrupt_keeps_the_last_good_state():
@@ -111,18 +112,20 @@ def test_interrupt_keeps_the_last_good_state():
 
 
 class Failing:
-    """An engine whose runs fail a number of times."""
+    """An engine whose first runs fail, or every so many-th."""
 
-    def __init__(self, engine, failures):
-        self._engine, self._failures = engine, failures
+    def __init__(self, engine, failures=0, every=None):
+        self._engine, self._failures, self._every = engine, failures, every
+        self._runs = 0
 
     def __getattr__(self, name):
         return getattr(self._engine, name)
 
     def run(self, steps):
         nll = self._engine.run(steps)
-        self._failures -= 1
-        return nll if self._failures < 0 else float("nan")
+        self._runs += 1
+        fails = self._runs % self._every == 0 if self._every else self._runs <= self._failures
+        return float("nan") if fails else nll
 
 
 def test_non_finite_loss_backs_out_and_halves_the_rate(caplog):
@@ -136,6 +139,12 @@ def test_non_finite_loss_backs_out_and_halves_the_rate(caplog):
 def test_endless_failure_ends_in_an_error_with_a_remedy():
     with pytest.raises(TrainingError, match="smaller learning rate"):
         train(Failing(make_engine(), 100), STAGE, n_rows=60, seed=5)
+
+
+def test_failures_far_apart_are_not_counted_together():
+    stage = replace(STAGE, n_steps=50 * 30)
+    result = train(Failing(make_engine(), every=3), stage, n_rows=60, seed=5)
+    assert result.history.column("step")[-1] == stage.n_steps
 
 
 def test_plateau_stops_only_when_the_smoothed_elbo_is_flat():

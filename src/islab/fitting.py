@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from islab.architecture import Architecture
+from islab.checkpoint import Checkpoint
 from islab.engines import EngineChoice, Problem
 from islab.engines.base import LARGEST_LAMBDA
 from islab.history import History
@@ -27,7 +29,7 @@ from islab.progress import ProgressBar
 from islab.pruning import Prune, removals
 from islab.recipe import Recipe
 from islab.stage import Stage
-from islab.training import Trained, train
+from islab.training import Trained, TrainingError, train
 
 # Multipliers of a flow that joins a found network: wider ones would first spoil it.
 JOINING_SPREAD = 0.001
@@ -110,7 +112,8 @@ def fit(
     verbose : bool
         Show a progress bar.
     checkpoint : path, optional
-        Folder for checkpoints; a later call with the same arguments goes on from there.
+        Folder for checkpoints; a later call with the same arguments goes on from there, and one
+        with others is refused.
     """
     engine = engine or EngineChoice()
     folder = None if checkpoint is None else Path(checkpoint)
@@ -121,8 +124,7 @@ def fit(
         if linear is not None and linear.interrupted:
             return _choose({"linear": linear}, session.n_weights)
         n_runs = recipe.n_restarts if recipe.hidden else 1
-        runs = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
-        candidates = {f"network {number}": run for number, run in enumerate(runs)}
+        candidates = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
         if linear is not None:
             candidates["linear"] = linear
         best = _choose(candidates, session.n_weights)
@@ -152,7 +154,8 @@ class _Session:
 
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
-    ) -> list[Trained]:
+    ) -> dict[str, Trained]:
+        """A network for each seed, by name; those that had to be given up are left out."""
         session = self._before_flow
         style = session.engine.resolve().parallel
         shared = n_jobs in (None, 1) or style == "threads"
@@ -161,25 +164,43 @@ class _Session:
             delayed(session.network)(linear, number, seed, report)
             for number, seed in enumerate(seeds)
         )
-        runs = []
+        runs: dict[str, Trained] = {}
+        given_up: list[TrainingError] = []
         # Runs that share the machine must not each take all of it for their matrix products.
         with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
-            for run in Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs):
-                runs.append(run)
+            results = Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs)
+            for number, run in enumerate(results):
+                if isinstance(run, TrainingError):
+                    given_up.append(run)
+                    continue
+                runs[f"network {number}"] = run
                 if run.interrupted:
                     break
+        if given_up and not runs and linear is None:
+            raise given_up[0]
+        if given_up:
+            warnings.warn(
+                f"{len(given_up)} of {len(seeds)} networks had to be given up and are left out. "
+                f"{given_up[0]}",
+                UserWarning,
+                stacklevel=3,
+            )
         return runs
 
     def network(
         self, linear: Trained | None, number: int, seed: int, report: Callable | None
-    ) -> Trained:
+    ) -> Trained | TrainingError:
+        """What training gave, or why it was given up."""
         recipe = self.recipe
         start = self._start(recipe.hidden, recipe.initial, seed)
         stage = recipe.network
         prior = stage.prior(start.architecture)
         if linear is not None:
             prior = _continue_from(linear, start, prior)
-        return self._train(start, stage, seed, report, f"network-{number}", prior)
+        try:
+            return self._train(start, stage, seed, report, f"network-{number}", prior)
+        except TrainingError as error:
+            return error
 
     def prune(self, best: Fit, how: Prune, seed: int) -> Fit:
         """The winner without the weights it can do without.
@@ -292,8 +313,16 @@ class _Session:
             prior=prior,
             n_initial=n_initial,
             report=report,
-            checkpoint=None if self.folder is None else self.folder / f"{name}.npz",
+            checkpoint=self._checkpoint(name, stage, seed),
         )
+
+    def _checkpoint(self, name: str, stage: Stage, seed: int) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        owner = sha256(repr((self.likelihood, self.recipe, self.engine, stage, seed)).encode())
+        for array in (self.problem.x, self.problem.y, self.problem.row_weights):
+            owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return Checkpoint(self.folder / f"{name}.npz", owner.hexdigest())
 
 
 def fixed_structure(posterior: Posterior) -> Posterior:
@@ -327,6 +356,11 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
     Densities refer to the ``n_weights`` of the network, whichever wins.
     """
     finite = {name: run for name, run in candidates.items() if np.isfinite(run.objective)}
+    if not finite:
+        raise TrainingError(
+            "No model ended with a finite ELBO; look for extreme values in the data, or try a "
+            "smaller learning rate."
+        )
     name = max(finite, key=lambda name: finite[name].objective)
     if "linear" in finite and not _uses_hidden(finite[name].posterior):
         name = "linear"

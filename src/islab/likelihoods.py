@@ -21,6 +21,8 @@ Array = Any
 Float = NDArray[np.floating]
 
 LARGEST_LOG_RATE = 20.0
+# Of larger counts the likelihood has no maximum, since rates go on as a straight line.
+LARGEST_COUNT = float(np.exp(LARGEST_LOG_RATE))
 NEWTON_STEPS = 50
 
 

@@ -11,12 +11,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.checkpoint import read_checkpoint, write_checkpoint
+from islab.checkpoint import Checkpoint
 from islab.engines.base import Engine, Steps
 from islab.equations import sigmoid
 from islab.history import History
@@ -99,7 +98,7 @@ def train(
     seed: int,
     prior: Prior | None = None,
     n_initial: NDArray[np.intp] | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Checkpoint | None = None,
     report: Callable[[int, dict[str, float]], None] | None = None,
 ) -> Trained:
     """Carries out a stage on an engine.
@@ -116,9 +115,9 @@ def train(
         Starts from this prior instead of the stage's ``tau`` and ``psi``.
     n_initial : (blocks,), optional
         Weights of each block before an earlier stage dropped units; they still count.
-    checkpoint : path, optional
-        File to write after every run of steps and to go on from if it exists. A resumed stage
-        ends in the same numbers as an uninterrupted one.
+    checkpoint : Checkpoint, optional
+        Written after every run of steps, and gone on from if it has been written before. A
+        resumed stage ends in the same numbers as an uninterrupted one.
     report : callable, optional
         Called after every run with the steps taken and the latest record.
     """
@@ -127,10 +126,9 @@ def train(
     if n_initial is None:
         n_initial = np.array([block.size for block in net.blocks])
     progress = Progress(prior, n_initial, np.zeros(net.n_units, dtype=np.intp))
-    if checkpoint is not None and checkpoint.exists():
-        engine_state, loop_state = read_checkpoint(checkpoint)
-        engine.restore(engine_state)
-        progress.take(loop_state)
+    if checkpoint is not None and (saved := checkpoint.read()):
+        engine.restore(saved[0])
+        progress.take(saved[1])
     _set_prior(engine, stage, progress.prior)
     good = (engine.state(), progress.to_arrays())
     interrupted = False
@@ -142,7 +140,7 @@ def train(
                 continue
             good = (engine.state(), progress.to_arrays())
             if checkpoint is not None:
-                write_checkpoint(checkpoint, *good)
+                checkpoint.write(*good)
             if report is not None:
                 report(taken, dict(zip(_RECORDED, _last(progress.history), strict=True)))
     except KeyboardInterrupt:
@@ -179,6 +177,7 @@ def _advance(engine: Engine, stage: Stage, progress: Progress, n_rows: int, seed
     if not (np.isfinite(nll) and np.isfinite(kl)):
         return 0
     progress.step += size
+    progress.failures = 0
     share = progress.step / stage.n_steps
     if stage.empirical_bayes is not None:
         now = engine.parameters()

@@ -217,3 +217,28 @@ def test_the_summary_names_estimator_and_covariates():
     assert "Lasso" in text
     assert "colour=red" in text
     assert "colour=green" not in text
+
+
+class Spoilt(Ridge):
+    """Fails if there are more than two covariates."""
+
+    def fit(self, X, y, sample_weight=None):
+        if X.shape[1] > 2:
+            raise RuntimeError("too many")
+        return super().fit(X, y, sample_weight)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    X, y = load_diabetes(return_X_y=True)
+    model = ReferenceRegressor(Spoilt()).fit(X[:, :2], y)
+    before = model.predict(X[:, :2])
+    with pytest.raises(RuntimeError, match="too many"):
+        model.fit(X, 100 * y)
+    np.testing.assert_array_equal(model.predict(X[:, :2]), before)
+
+
+@pytest.mark.parametrize("kind", [ReferenceClassifier, ReferenceRegressor])
+def test_a_misspelt_word_for_missing_values_is_refused(kind):
+    table, score = make_table()
+    with pytest.raises(ValueError, match="Got missing='eror'"):
+        kind(missing="eror").fit(table, as_classes(score))

@@ -17,14 +17,6 @@ from islab.baselines.references import ReferenceClassifier
 from islab.metrics import score_classes
 
 
-def test_the_package_holds_the_function():
-    assert islab.compare is compare
-    from islab.comparison import Comparison
-
-    assert callable(islab.compare)
-    assert Comparison.__name__ == "Comparison"
-
-
 def test_scores_are_those_of_a_fit_to_the_split(table, state):
     found = compare(table, state, {"linear": LogisticRegression()}, seeds=[5], test_size=0.2)
     rows = np.arange(len(table))
@@ -223,3 +215,21 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_first_fit(
     with pytest.raises(FileNotFoundError, match="folder does not exist"):
         compare(table, state, {"a": counting()}, seeds=1, results=tmp_path / "no" / "where")
     assert counting.fits == 0
+
+
+def test_columns_may_have_any_name(table, price, linear):
+    numbers = table.drop(columns="colour")
+    renamed = numbers.set_axis(range(numbers.shape[1]), axis=1)
+    scores = [compare(X, price, linear, seeds=1).to_frame()["rmse"][0] for X in (numbers, renamed)]
+    assert scores[0] == pytest.approx(scores[1])
+
+
+def test_results_of_data_that_differ_in_a_nameless_column_are_not_taken_for_the_same(
+    table, price, linear, tmp_path
+):
+    nameless = table.drop(columns="colour").assign(**{"": 0.0})
+    tables = nameless, nameless.assign(**{"": price})
+    first, second = (
+        compare(X, price, linear, seeds=1, results=tmp_path).to_frame()["rmse"][0] for X in tables
+    )
+    assert second < 0.5 * first

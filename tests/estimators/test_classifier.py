@@ -132,10 +132,23 @@ def test_class_weights_are_factors_on_weights_of_rows(table, labels, monkeypatch
     np.testing.assert_allclose(problem.sample_weight, weight * np.where(labels == "ill", 3, 1))
 
 
-def test_rows_of_weight_0_do_not_matter(table, labels):
+def test_balanced_classes_have_equal_weight_whatever_their_rows_weigh(table, labels, monkeypatch):
+    weight = np.linspace(1, 3, len(table))
+    model = ISLaBClassifier(class_weight="balanced")
+    ill = (labels == "ill").to_numpy()
+    for given in (weight, None):
+        problem = learned_from(monkeypatch, model, table, labels, given)
+        totals = problem.sample_weight[ill].sum(), problem.sample_weight[~ill].sum()
+        mean = (len(table) if given is None else given.sum()) / 2
+        np.testing.assert_allclose(totals, [mean, mean])
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"ill": 3}])
+def test_rows_of_weight_0_do_not_matter(table, labels, class_weight):
     weight = np.r_[np.zeros(20), np.ones(len(table) - 20)]
-    weighted = ISLaBClassifier(**QUICK).fit(table, labels, sample_weight=weight)
-    without = ISLaBClassifier(**QUICK).fit(table.iloc[20:], labels.iloc[20:])
+    settings = {**QUICK, "class_weight": class_weight}
+    weighted = ISLaBClassifier(**settings).fit(table, labels, sample_weight=weight)
+    without = ISLaBClassifier(**settings).fit(table.iloc[20:], labels.iloc[20:])
     np.testing.assert_allclose(
         weighted.predict_proba(table), without.predict_proba(table), rtol=1e-6
     )

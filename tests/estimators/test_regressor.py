@@ -101,6 +101,11 @@ def test_negative_counts_are_refused(table, counts):
         ISLaBRegressor(likelihood="poisson", **QUICK).fit(table, np.r_[-1, counts[1:]])
 
 
+def test_counts_so_large_that_the_likelihood_has_no_maximum_are_refused(table, counts):
+    with pytest.raises(ValueError, match=r"Got 1e\+10 in y.*below 4.85e\+08; try a larger unit"):
+        ISLaBRegressor(likelihood="poisson", **QUICK).fit(table, np.r_[1e10, counts[1:]])
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_targets_that_are_no_numbers_are_refused_with_their_row(table, numbers, value):
     spoilt = numbers.copy()

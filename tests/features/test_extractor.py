@@ -216,15 +216,20 @@ def test_other_channels_than_in_fit_are_refused(backbone, images):
         fitted.transform(np.zeros((2, 3, 8, 8)))
 
 
-def test_channels_in_the_last_place_are_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2, 8, 8, 3), r"shape \(2, 8, 8, 3\), expected .*transpose\(0, 3, 1, 2\)"),
+        ((2, 2, 8, 8), r"shape \(2, 2, 8, 8\), expected 1 or 3 channels.*moveaxis"),
+    ],
+)
+def test_channels_of_another_number_or_in_the_last_place_are_refused(monkeypatch, shape, message):
     from islab.features import backbones
 
     coloured = backbones.Backbone(Counting(channels=3), channels=3)
     monkeypatch.setattr(backbones, "find_backbone", lambda name, size: coloured)
-    with pytest.raises(
-        ValueError, match=r"shape \(2, 8, 8, 3\), expected 1 or 3 channels.*moveaxi"
-    ):
-        FeatureExtractor("made_up").fit(np.zeros((2, 8, 8, 3)))
+    with pytest.raises(ValueError, match=message):
+        FeatureExtractor("made_up").fit(np.zeros(shape))
 
 
 def test_images_whose_features_differ_in_number_are_refused(images):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from islab.features.pixels import checked_images, n_channels, unit_pixels
+from islab.features.pixels import unit_pixels
 
 
 def test_bytes_become_floats_from_0_to_1():
@@ -20,31 +20,9 @@ def test_the_rows_asked_for_come_in_their_order(images):
     np.testing.assert_array_equal((255 * pixels[:, 0]).round(), images[[4, 1]])
 
 
-@pytest.mark.parametrize(("shape", "channels"), [((2, 4, 4), 1), ((2, 3, 4, 4), 3)])
-def test_channels_are_counted(shape, channels):
-    assert n_channels(np.zeros(shape)) == channels
-
-
-@pytest.mark.parametrize("shape", [(4, 4), (0, 4, 4), (2, 0, 4), (1, 2, 3, 4, 5)])
-def test_other_shapes_are_refused_with_what_was_expected(shape):
-    with pytest.raises(ValueError, match=r"Got images of shape .*expected \(images, height"):
-        checked_images(np.zeros(shape))
-
-
-@pytest.mark.parametrize("kind", ["int64", "bool", "object"])
-def test_other_types_are_refused(kind):
-    with pytest.raises(ValueError, match=f"Got images of type {kind}, expected uint8, or floats"):
-        checked_images(np.zeros((2, 4, 4), dtype=kind))
-
-
 @pytest.mark.parametrize("pixel", [np.nan, 255.0, -0.1, np.inf])
 def test_pixels_out_of_range_are_refused_with_the_image(pixel):
     images = np.zeros((5, 4, 4))
     images[3, 1, 2] = pixel
     with pytest.raises(ValueError, match="in image 3, expected floats from 0 to 1"):
         unit_pixels(images, np.array([1, 3]))
-
-
-def test_a_memory_map_stays_one(images, tmp_path):
-    np.save(tmp_path / "images.npy", images)
-    assert isinstance(checked_images(np.load(tmp_path / "images.npy", mmap_mode="r")), np.memmap)

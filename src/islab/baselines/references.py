@@ -19,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.baselines.sizes import Size, size_of
 from islab.columns import ColumnEncoder
+from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary
-from islab.estimators.table import checked_table, column_names
+from islab.estimators.table import all_or_nothing, checked_table, column_names
 from islab.estimators.target import (
     checked_labels,
     checked_levels,
@@ -162,8 +163,10 @@ class ReferenceClassifier(ClassifierMixin, ReferenceEstimator):
 
     classes_: NDArray
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> ReferenceClassifier:
         """Learns from rows and their classes."""
+        check_params(self.get_params(deep=False))
         table = checked_table(self, X, reset=True)
         labels = checked_labels(self, y, table)
         check_classification_targets(labels)
@@ -230,8 +233,10 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
     _center: float
     _scale: float
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> ReferenceRegressor:
         """Learns from rows and their targets (rows,)."""
+        check_params(self.get_params(deep=False))
         table = checked_table(self, X, reset=True)
         values = checked_numbers(self, y, table, "gaussian")
         target = column_or_1d(values, warn=True)

@@ -118,7 +118,8 @@ def _write(found: Any, args: argparse.Namespace) -> None:
         found.to_html(args.html)
     if args.plot is not None:
         from islab.optional import needed
+        from islab.plots.style import save_figure
 
         figure = needed("matplotlib.figure", "A plot", "islab-bnn[plots]").Figure
         axes = figure(figsize=(6.4, 4.4), layout="constrained").subplots()
-        found.plot(ax=axes).figure.savefig(args.plot)
+        save_figure(found.plot(ax=axes).figure, args.plot)

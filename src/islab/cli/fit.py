@@ -11,12 +11,9 @@ import ast
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from islab.names import counted
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = """\
 examples:

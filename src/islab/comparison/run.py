@@ -239,12 +239,13 @@ def _fingerprint(table: Any, target: NDArray, task: str, test_size: float) -> st
     from islab import __version__
 
     if is_frame(table):
-        frame = nw.from_native(table, eager_only=True)
-        columns = {name: frame[name].to_numpy() for name in frame.columns}
+        columns = [c.to_numpy() for c in nw.from_native(table, eager_only=True).iter_columns()]
     else:
-        columns = dict(zip(_columns(table), table.T, strict=True))
-    rows = pd.util.hash_pandas_object(pd.DataFrame({**columns, "": target}), index=False)
-    facts = repr((list(columns), task, float(test_size), __version__))
+        columns = list(table.T)
+    # By number: names may be anything, and stand in the facts.
+    numbered = pd.DataFrame(dict(enumerate([*columns, target])))
+    rows = pd.util.hash_pandas_object(numbered, index=False)
+    facts = repr((_columns(table), task, float(test_size), __version__))
     return hashlib.sha256(rows.to_numpy().tobytes() + facts.encode()).hexdigest()[:16]
 
 

@@ -136,6 +136,8 @@ class TorchEngine:
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.device, self.dtype, self.betas = torch.device(device), dtype, betas
+        # Of sums over many rows; mps has no double precision.
+        self.exact = torch.float32 if self.device.type == "mps" else torch.float64
         self.likelihood = get_likelihood(posterior.likelihood)
         self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
         self.n_rows = problem.n_rows
@@ -163,7 +165,7 @@ class TorchEngine:
         self.mu_step = None if plain else self._tensor(by_block(mu_step))
 
     def run(self, steps: Steps, noise: NDArray | None = None) -> float:
-        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        total = torch.zeros((), dtype=self.exact, device=self.device)
         rows = torch.as_tensor(steps.rows, device=self.device)
         ends = np.cumsum(steps.sizes).tolist()
         for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
@@ -209,7 +211,7 @@ class TorchEngine:
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
                     eps = self._normal((self.architecture.n_units, len(rows)), generator)
                     eta = self._forward(self.x[rows], mean, variance, eps)
-                    total += float(self._nll(rows, eta).double().sum())
+                    total += float(self._nll(rows, eta).sum(dtype=self.exact))
         return total / passes
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:

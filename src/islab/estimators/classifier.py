@@ -62,16 +62,23 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             target,
             likelihood="categorical" if len(classes) > 2 else "bernoulli",
             outputs=names if len(classes) > 2 else names[1:],
-            sample_weight=self._with_class_weight(weight, labels),
+            sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
         )
         self.classes_ = classes
         return self
 
-    def _with_class_weight(self, weight: Float | None, labels: NDArray) -> Float | None:
+    def _with_class_weight(
+        self, weight: Float | None, labels: NDArray, codes: NDArray[np.intp]
+    ) -> Float | None:
         if self.class_weight is None:
             return weight
-        factor = compute_sample_weight(self.class_weight, labels)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            # A row of weight 2 counts as two rows, here too.
+            total = np.bincount(codes, weight)
+            factor = (total.mean() / total)[codes]
+        else:
+            factor = compute_sample_weight(self.class_weight, labels)
         wrong = ~((factor >= SMALLEST_WEIGHT) & (factor <= LARGEST_WEIGHT))
         if wrong.any():
             raise ValueError(

@@ -81,15 +81,16 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         covariates = self._covariates(X)
         noise = self.network_.noise_in_units()
 
-        def moments(rows: Float) -> tuple[Float, Float]:
+        def moments(rows: Float) -> tuple[Float, ...]:
             draws = self._draw(rows, model)
-            total = self._likelihood.uncertainty(draws, noise).total
-            return self._likelihood.predictive_mean(draws), np.sqrt(total)
+            mean = self._likelihood.predictive_mean(draws)
+            if not return_std:
+                return (mean,)
+            return mean, np.sqrt(self._likelihood.uncertainty(draws, noise).total)
 
-        mean, sd = zip(*by_rows(covariates, self._numbers_per_row(), moments), strict=True)
-        if return_std:
-            return self._shaped(np.concatenate(mean)), self._shaped(np.concatenate(sd))
-        return self._shaped(np.concatenate(mean))
+        parts = zip(*by_rows(covariates, self._numbers_per_row(), moments), strict=True)
+        mean, *sd = (self._shaped(np.concatenate(part)) for part in parts)
+        return (mean, *sd) if return_std else mean
 
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Quantiles of each row's target, noise included, (rows, levels).

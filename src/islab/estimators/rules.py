@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,12 +25,12 @@ def count(value: Any) -> bool:
 
 def positive(value: Any) -> bool:
     """A positive finite number."""
-    return real(value) and 0 < value < inf
+    return real(value) and value > 0
 
 
 def real(value: Any) -> bool:
-    """A number that is no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """A finite number that is no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def flag(value: Any) -> bool:

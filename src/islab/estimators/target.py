@@ -14,6 +14,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from islab.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.estimators.table import frame_columns, is_frame, n_rows
+from islab.likelihoods import LARGEST_COUNT
 from islab.reading import is_number
 
 Float = NDArray[np.floating]
@@ -61,25 +62,30 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
             f"Got {labels[row]} in y (row {row}; NaN and inf are no classes), expected a class "
             "for each row; try to drop rows without one."
         )
-    classes = _of_one_type(labels) if labels.dtype.kind == "O" else labels
+    return plain_labels(labels, "y")
+
+
+def plain_labels(labels: NDArray, name: str) -> NDArray:
+    """Labels that are text, numbers or truth values; others are refused."""
+    classes = _of_one_type(labels, name) if labels.dtype.kind == "O" else labels
     text = classes.dtype.kind == "O" and isinstance(labels[0], str)
     if not (text or classes.dtype.kind in LABEL_KINDS) or classes.ndim > 1:
         raise ValueError(
-            f"Got classes such as {labels[0]!r} in y, expected text, whole numbers or truth "
-            "values; try y.astype(str)."
+            f"Got classes such as {labels[0]!r} in {name}, expected text, whole numbers or truth "
+            f"values; try {name}.astype(str)."
         )
     return classes
 
 
-def _of_one_type(labels: NDArray) -> NDArray:
+def _of_one_type(labels: NDArray, name: str) -> NDArray:
     """Labels of unknown type as text, truth values or numbers, whichever they are."""
     kinds = sorted({type(label).__name__ for label in labels})
     if all(isinstance(label, str) for label in labels):
         return labels
     if any(isinstance(label, str) for label in labels) or len(kinds) > 1:
         raise ValueError(
-            f"Got classes of different types in y ({', '.join(kinds)}), expected one type; try "
-            "y.astype(str)."
+            f"Got classes of different types in {name} ({', '.join(kinds)}), expected one type; "
+            f"try {name}.astype(str)."
         )
     try:
         return np.array(labels.tolist())
@@ -121,6 +127,11 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
         raise ValueError(
             f"Got {values.min()} in y with likelihood='poisson', expected counts, 0 or more; try "
             "likelihood='gaussian'."
+        )
+    if likelihood == "poisson" and (values >= LARGEST_COUNT).any():
+        raise ValueError(
+            f"Got {values.max():g} in y with likelihood='poisson', expected counts below "
+            f"{LARGEST_COUNT:.3g}; try a larger unit, such as thousands, or likelihood='gaussian'."
         )
     return values
 

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from islab.files import replacing
 from islab.names import printable
 from islab.optional import needed
 from islab.sparse import SparseNetwork
@@ -108,5 +109,6 @@ def _quoted(name: str) -> str:
 
 def _written(text: str, path: str | PathLike[str] | None) -> str:
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        with replacing(Path(path)) as file:
+            file.write(text.encode())
     return text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.architecture import LEAKY_SLOPE
+from islab.files import replacing
 from islab.likelihoods import LARGEST_LOG_RATE
 from islab.optional import needed
 from islab.sparse import SparseNetwork
@@ -48,7 +50,8 @@ def to_onnx(network: SparseNetwork, path: str | PathLike[str] | None = None) -> 
     onnx.helper.set_model_props(model, {key: json.dumps(list(v)) for key, v in names.items()})
     onnx.checker.check_model(model)
     if path is not None:
-        onnx.save(model, str(path))
+        with replacing(Path(path)) as file:
+            file.write(model.SerializeToString())
     return model
 
 

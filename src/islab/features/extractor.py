@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from islab.features.pixels import checked_images, n_channels, unit_pixels
+from islab.features.pixels import unit_pixels
 from islab.features.store import FeatureStore, image_keys
+from islab.images.data import checked_images, shape_of
 from islab.optional import needed
 
 if TYPE_CHECKING:
@@ -114,14 +115,14 @@ class FeatureExtractor(TransformerMixin, BaseEstimator):
             raise ValueError(f"Got batch_size={self.batch_size!r}, expected at least 1; try 64.")
         _check_device(self.device)
         backbone = find_backbone(self.backbone, self.image_size)
-        if backbone.channels is not None and n_channels(images) not in (1, backbone.channels):
+        if backbone.channels is not None and shape_of(images)[0] not in (1, backbone.channels):
             raise ValueError(
                 f"Got images of shape {images.shape}, expected 1 or {backbone.channels} channels, "
                 f"(images, {backbone.channels}, height, width); try np.moveaxis(images, -1, 1) if "
                 "channels come last."
             )
         self.backbone_ = backbone.frozen(self.device)
-        self.n_channels_ = n_channels(images)
+        self.n_channels_ = shape_of(images)[0]
         self.n_features_out_ = self._extract(images, np.arange(1)).shape[1]
         return self
 
@@ -135,9 +136,9 @@ class FeatureExtractor(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         images = checked_images(X)
-        if n_channels(images) != self.n_channels_:
+        if shape_of(images)[0] != self.n_channels_:
             raise ValueError(
-                f"Got images of shape {images.shape}, which have {n_channels(images)} channel(s), "
+                f"Got images of shape {images.shape}, which have {shape_of(images)[0]} channel(s), "
                 f"expected {self.n_channels_} as in fit."
             )
         features = np.empty((len(images), self.n_features_out_), dtype=np.float32)

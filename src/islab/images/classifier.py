@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from islab.estimators.settings import hidden_widths
 from islab.estimators.target import interval_levels
 from islab.history import History
 from islab.images.data import Source, checked_images, make_source, pixel_chunks
@@ -198,7 +198,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             self.kernel_size,
             self.stride,
             pool=self.pool,
-            hidden=_widths(self.hidden_layer_sizes),
+            hidden=hidden_widths(self.hidden_layer_sizes),
             n_outputs=n_classes if n_classes > 2 else 1,
             activation=self.activation,
         )
@@ -395,7 +395,3 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
-
-
-def _widths(sizes: Any) -> tuple[int, ...]:
-    return (int(sizes),) if isinstance(sizes, Integral) else tuple(int(size) for size in sizes)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.estimators.target import plain_labels
 from islab.images.geometry import Shape
 from islab.training import epoch_order
 
@@ -167,7 +168,7 @@ def checked_labels(labels: Any, n_images: int) -> NDArray:
                 f"Got labels of shape {array.shape} with {int(missing.sum())} missing, the first "
                 f"at {int(missing.argmax())}, expected a label for each image; leave those out."
             )
-    return array
+    return plain_labels(array, "labels")
 
 
 def shape_of(images: NDArray) -> Shape:
@@ -264,8 +265,9 @@ def _counted(stream: Callable[[], Iterable[Any]]) -> StreamSource:
                 f"Got images of shape {(channels, height, width)} in batch {n_batches} of the "
                 f"stream, expected {shape} as before."
             )
-        for label, count in zip(*np.unique(labels, return_counts=True), strict=True):
-            totals[label.item()] = totals.get(label.item(), 0) + int(count)
+        values, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(values.tolist(), counts.tolist(), strict=True):
+            totals[label] = totals.get(label, 0) + count
         n_batches += 1
     if shape is None:
         raise ValueError("Got a stream without batches, expected at least one.")

@@ -22,6 +22,9 @@ from islab.architecture import Architecture
 
 Shape = tuple[int, int, int]
 
+LARGEST_MAP = 2**26
+MOST_FEATURES = 2**22
+
 
 @dataclass(frozen=True)
 class Convolution:
@@ -124,8 +127,10 @@ class ImageArchitecture:
         pools = per_layer("pool", pool, len(channels))
         for out, *sizes in zip(channels, kernels, strides, pools, strict=True):
             layer = Convolution(maps, height, width, out, *sizes)
+            _check_size(image_shape, layer.out_height * layer.out_width * out, LARGEST_MAP)
             convolutions.append(layer)
             maps, height, width = out, layer.pooled_height, layer.pooled_width
+        _check_size(image_shape, maps * height * width, MOST_FEATURES)
         head = Architecture(maps * height * width, hidden, n_outputs, activation=activation)
         return cls(image_shape, tuple(convolutions), head)
 
@@ -158,6 +163,14 @@ class ImageArchitecture:
     @property
     def n_weights(self) -> int:
         return self.n_kernel_weights + self.head.n_weights
+
+
+def _check_size(image_shape: Shape, size: int, largest: int) -> None:
+    if not 0 < size <= largest:
+        raise ValueError(
+            f"Got images of shape {image_shape}, which become a layer of {size:,} numbers, "
+            f"expected 1 to {largest:,}; try smaller images, a larger stride or fewer channels."
+        )
 
 
 def per_layer(name: str, value: Any, n_layers: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.architecture import Architecture
+from islab.estimators.state import CLASS_TYPES
 from islab.files import replacing
 from islab.history import COLUMNS, History
 from islab.images.posterior import ImagePosterior
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray]
 
 NOT_KEPT = ("augment", "random_state")
-CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
-LARGEST_SIDE = 2**16
 
 
 def save_images(model: ISLaBImageClassifier, path: str | Path, *, sparse: bool) -> None:
@@ -88,7 +87,7 @@ def _model(
     if len(model.classes_) < 2:
         raise ValueError("it has less than two classes")
     channels, height, width = (int(size) for size in description["image_shape"])
-    if not all(0 < size <= LARGEST_SIDE for size in (channels, height, width)):
+    if min(channels, height, width) < 1:
         raise ValueError("its images have no size")
     model.image_shape_ = (channels, height, width)
     model.elbo_, model.seed_ = float(description["elbo"]), int(description["seed"])

@@ -91,6 +91,8 @@ def train_images(
                 done = progress.step >= stage.n_steps
                 if progress.n_seen and (progress.step % STEPS_AT_ONCE == 0 or done):
                     _look(engine, stage, progress, source.n_rows, report)
+        if progress.n_seen:  # a stream may bring fewer batches than the first time
+            _look(engine, stage, progress, source.n_rows, report)
     except KeyboardInterrupt:
         engine.restore(progress.good)
         warnings.warn(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from islab.files import replacing
 from islab.names import printable, shortened
 from islab.optional import needed
 
@@ -54,6 +56,13 @@ def axes_grid(axes: Any, rows: int, columns: int, width: float, height: float) -
             "leave ax out for a new figure."
         )
     return given.reshape(rows, columns)
+
+
+def save_figure(figure: Any, path: str | Path, **options: Any) -> None:
+    """Writes a figure whole or not at all, in the format that the name ends with, else PNG."""
+    kind = Path(path).suffix[1:] or "png"
+    with replacing(path) as file:
+        figure.savefig(file, format=kind, **options)
 
 
 def on_one_line(name: object, length: int = LONGEST_NAME) -> str:

@@ -68,8 +68,10 @@ def study(
         results.add(record)
         scores = ", ".join(f"{title} {record[name]:.3g}" for name, title in PANELS.items())
         yield f"{record['method']} from {record['low']} to {record['high']}: {scores}"
+    from islab.plots.style import save_figure
+
     path = folder / f"{NAME}.svg"
-    plot(list(results.read([NAME], key).values())).savefig(path, bbox_inches="tight")
+    save_figure(plot(list(results.read([NAME], key).values())), path, bbox_inches="tight")
     yield str(path)
 
 

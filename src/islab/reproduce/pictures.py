@@ -118,11 +118,11 @@ def saved(axes: Any, path: Path) -> str:
 
     The same model gives the same file.
     """
-    from islab.plots.style import pyplot
+    from islab.plots.style import pyplot, save_figure
 
     figure = np.atleast_1d(np.asarray(axes, dtype=object)).flat[0].figure
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     with pyplot().rc_context({"svg.hashsalt": "islab"}):
-        figure.savefig(path, bbox_inches="tight", dpi=110, metadata=metadata)
+        save_figure(figure, path, bbox_inches="tight", dpi=110, metadata=metadata)
     pyplot().close(figure)
     return str(path)

@@ -49,7 +49,7 @@ def load_task(name: str, recipe: str = "default", quick: bool = False) -> Task:
         A data set's, see :mod:`islab.reproduce.names`.
     recipe : {"paper", "default"}
         The paper scales columns and makes numbers of text by hand, with what the training rows
-        say; by default tables go to the estimator as they are.
+        say; by default tables go to the estimator as they are loaded.
     quick : bool
         Keep a few hundred rows.
     """
