@@ -343,3 +343,33 @@ def test_numbers_whose_spread_no_number_holds_are_refused(value):
 def test_numbers_in_a_small_unit_are_fine():
     encoder, covariates = learn(pd.DataFrame({"a": [0.0, 1e-140, 3e-140]}))
     np.testing.assert_allclose(encoder.standardise(covariates).std(), 1)
+
+
+def test_missing_values_of_a_dictionary_column_stay_missing():
+    arrow = pytest.importorskip("pyarrow")
+    values = ["x", None, "y", "z", None]
+    table = arrow.table({"g": arrow.array(values).dictionary_encode()})
+    encoder, covariates = ColumnEncoder.learn(table, ["g"])
+    expected, same = learn(pd.DataFrame({"g": values}))
+    assert encoder.names == expected.names
+    np.testing.assert_array_equal(covariates, same)
+    with pytest.raises(ValueError, match=r"NaN in column 'g' \(row 1\)"):
+        ColumnEncoder.learn(table, ["g"], missing="error")
+
+
+FLAGS = [True, False, True, True]
+SPELLED = [
+    pd.Series(FLAGS),
+    pd.Series(FLAGS, dtype=object),
+    pd.Series(FLAGS).astype(str),
+    pd.Series(pd.Categorical(FLAGS)),
+    pd.Series(FLAGS).astype("boolean"),
+    pd.Series(FLAGS).astype(int),
+]
+
+
+@pytest.mark.parametrize("training", SPELLED[:-1], ids=lambda column: str(column.dtype))
+@pytest.mark.parametrize("later", SPELLED, ids=lambda column: str(column.dtype))
+def test_truth_values_are_known_however_they_are_spelled(training, later):
+    encoder, covariates = learn(pd.DataFrame({"b": training}))
+    np.testing.assert_array_equal(encoder.encode(pd.DataFrame({"b": later})), covariates)

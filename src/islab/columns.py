@@ -9,15 +9,17 @@ a level. What a variable is, is learned once from the training table.
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.reading import (
+    TRUTH,
     Column,
     Labels,
+    SpoiltCell,
     columns_of,
     is_number,
     labelled,
@@ -134,6 +136,8 @@ class Category:
 
     def _text_from_numbers(self, column: NDArray[np.float64]) -> Labels:
         labels = labelled(column, declared=True)
+        if set(self.levels) <= {*TRUTH, MISSING_LEVEL} and set(labels.levels) <= {"0", "1"}:
+            return replace(labels, levels=tuple(TRUTH[int(level)] for level in labels.levels))
         if not any(is_number(level) for level in self.levels) and labels.levels:
             raise ValueError(
                 f"Got the number {labels.levels[0]} in column {self.name!r}, expected text as in "
@@ -257,15 +261,18 @@ def _check(column: Column, name: str, missing: str) -> None:
         infinite = np.isinf(column)
         if infinite.any():
             row = int(infinite.argmax())
-            raise ValueError(
-                f"Got {column[row]} in column {name!r} (row {row}), expected finite numbers; try "
-                "to replace infinity by the largest value that makes sense, or by NaN."
+            raise SpoiltCell(
+                f"Got {column[row]} in column {name!r}",
+                row,
+                ", expected finite numbers; try to replace infinity by the largest value that "
+                "makes sense, or by NaN.",
             )
         absent = np.isnan(column)
     if missing == "error" and absent.any():
-        raise ValueError(
-            f"Got missing='error' and NaN in column {name!r} (row {int(absent.argmax())}), "
-            "expected no missing values; try missing='impute', or impute them beforehand."
+        raise SpoiltCell(
+            f"Got missing='error' and NaN in column {name!r}",
+            int(absent.argmax()),
+            ", expected no missing values; try missing='impute', or impute them beforehand.",
         )
 
 
@@ -337,7 +344,8 @@ def _check_levels(column: Labels, name: str) -> None:
         raise ValueError(
             f"Got {len(column.levels)} different texts in the {len(column)} rows of column "
             f"{name!r}, for example {column.levels[0]!r}, expected levels that rows share; try to "
-            "drop the column, to make numbers of it, or to declare it categorical."
+            "drop the column, to make numbers of it, or to declare it categorical (on the command "
+            "line, --text)."
         )
 
 

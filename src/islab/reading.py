@@ -25,6 +25,23 @@ class Labels:
 
 Column = NDArray[np.float64] | Labels
 
+TRUTH = ("False", "True")
+
+
+class SpoiltCell(ValueError):
+    """A value that cannot be used, and the row of the table that it stands in."""
+
+    def __init__(self, found: str, row: int, rest: str) -> None:
+        super().__init__(f"{found} (row {row}){rest}")
+        self.found, self.row, self.rest = found, row, rest
+
+    def at(self, row: int) -> SpoiltCell:
+        """The same of a table of which the other was a part."""
+        return SpoiltCell(self.found, row, self.rest)
+
+    def __reduce__(self) -> Any:
+        return SpoiltCell, (self.found, self.row, self.rest)
+
 
 def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
     """Name and content of each column of an array or of a data frame."""
@@ -53,7 +70,9 @@ def labelled(values: Any, declared: bool) -> Labels:
 
 
 def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
-    """Text as the numbers that it spells."""
+    """Text as the numbers that it spells; truth values, if there is nothing else, as 0 and 1."""
+    if set(column.levels) <= set(TRUTH):
+        return np.array([*map(TRUTH.index, column.levels), np.nan])[column.codes]
     wrong = [number for number, level in enumerate(column.levels) if not is_number(level)]
     if wrong:
         row = int(np.isin(column.codes, wrong).argmax())
@@ -63,10 +82,11 @@ def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
 
 def text_among_numbers(value: str, row: int, name: str) -> ValueError:
     """The error for one spoilt cell of a column of numbers."""
-    return ValueError(
-        f"Got {value!r} in column {name!r} (row {row}), where other values are numbers, expected "
-        "numbers only; try to correct it, to replace it by NaN, or to declare the column "
-        "categorical."
+    return SpoiltCell(
+        f"Got {value!r} in column {name!r}",
+        row,
+        ", where other values are numbers, expected numbers only; try to correct it, to replace "
+        "it by NaN, or to declare the column categorical (on the command line, --text).",
     )
 
 
@@ -89,7 +109,9 @@ def _read(series: Any, name: str) -> Column:
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return labelled(series.to_numpy(), declared=kind != nw.String)
+        # Not all frames keep what is missing in a categorical column.
+        values = np.where(series.is_null().to_numpy(), None, series.to_numpy())
+        return labelled(values, declared=kind != nw.String)
     values = series.to_list()
     if kind in (nw.Object, nw.Unknown):
         text = [isinstance(value, str) for value in values if not _is_missing(value)]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from islab import ISLaBClassifier, ISLaBImageClassifier
+from islab import ISLaBClassifier, ISLaBImageClassifier, ISLaBRegressor, load
 from islab.cli.predict import text_columns
 from islab.columns import ColumnEncoder
 
@@ -66,18 +66,59 @@ def text_of(**columns):
 
 
 def test_only_text_is_read_as_text():
-    assert text_of(a=[1.0, 2.0, 3.0], b=["u", "v", "u"], c=[True, False, True]) == ["b"]
+    assert text_of(a=[1.0, 2.0, 3.0], b=["u", "v", "u"], c=[True, False, True]) == {"b": ("u", "v")}
 
 
 def test_codes_that_are_all_numbers_but_not_spelled_so_are_text():
-    assert text_of(a=["007", "008", "007"]) == ["a"]
+    assert text_of(a=["007", "008", "007"]) == {"a": ("007", "008")}
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3], [1, 2, None], [0.5, 2.0, 3.0]])
 def test_levels_that_are_spelled_as_numbers_are_read_as_numbers(values):
-    assert text_of(a=pd.Categorical(values)) == []
+    assert text_of(a=pd.Categorical(values)) == {}
 
 
 def test_a_model_of_images_is_refused():
     with pytest.raises(ValueError, match="Got a model of type ISLaBImageClassifier, expected one"):
         text_columns(ISLaBImageClassifier())
+
+
+@pytest.fixture
+def severity(tmp_path):
+    """Text whose levels read like missing values, some of which are missing."""
+    words = np.array(["None", "Mild", "Severe", None] * 30, dtype=object)
+    cost = np.select([words == "None", words == "Mild"], [3.0, 2.0], 1.0)
+    table = pd.DataFrame({"severity": words, "n": np.arange(120.0), "cost": cost})
+    table.to_csv(tmp_path / "all.csv", index=False)
+    return table
+
+
+def test_words_that_a_model_knows_as_levels_are_not_missing(severity, tmp_path, capsys):
+    model = ISLaBRegressor(**{**QUICK, "max_epochs": 200}, random_state=0)
+    model.fit(severity[["severity", "n"]], severity["cost"])
+    model.save(tmp_path / "m.islab")
+    _, out, err = run(capsys, "predict", tmp_path / "m.islab", tmp_path / "all.csv")
+    assert err == ""
+    written = pd.read_csv(io.StringIO(out))["prediction"]
+    np.testing.assert_allclose(written, model.predict(severity[["severity", "n"]]), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("options", "level"), [([], "(missing)"), (["--text"], "None")])
+def test_columns_are_read_as_spelled_on_request(severity, tmp_path, capsys, options, level):
+    model = tmp_path / "m.islab"
+    arguments = [tmp_path / "all.csv", "--target", "cost", "--task", "regression", "-o", model]
+    chosen = [part for flag in options for part in (flag, "severity")]
+    quick = ["--set", "max_epochs=5", "--set", "n_restarts=1"]
+    assert run(capsys, "fit", *arguments, *chosen, *quick)[0] == 0
+    levels = load(model).columns_.variables[0].levels
+    assert level in levels
+    assert ("None" in levels) == bool(options)
+
+
+def test_codes_are_categories_on_request(tmp_path, capsys):
+    codes = pd.DataFrame({"zip": [f"{n:03}" for n in range(60)], "y": np.arange(60) % 2})
+    codes.to_csv(tmp_path / "zip.csv", index=False)
+    arguments = [tmp_path / "zip.csv", "--target", "y", "-o", tmp_path / "m.islab"]
+    quick = ["--set", "max_epochs=2", "--set", "n_restarts=1", "--set", "hidden_layer_sizes=()"]
+    assert run(capsys, "fit", *arguments, "--text", "zip", *quick)[0] == 0
+    assert load(tmp_path / "m.islab").columns_.variables[0].levels[:2] == ("000", "001")

@@ -230,7 +230,8 @@ def test_fit_reports_on_the_rows_it_learned_from(folder, tmp_path, capsys):
 def test_explain_shows_contributions_of_the_row(folder, capsys):
     code, out, _ = run(capsys, "explain", folder / "price.islab", folder / "data.csv", "--row", 3)
     assert code == 0
-    assert out.startswith("row 3")
+    assert out.startswith("Of the median network at the mean of its weights")
+    assert "\nrow 3\n" in out
     assert "contributions to price" in out
     assert "size" in out
 
@@ -255,6 +256,31 @@ def test_contributions_count_from_the_center_on_request(folder, capsys):
     mean = islab.load(folder / "price.islab").columns_.center[0]
     assert size["contribution"] == pytest.approx(size["slope"] * (size["value"] - mean))
     assert zero["predictions"][0]["link"] == pytest.approx(center["predictions"][0]["link"])
+
+
+def test_a_row_asked_for_twice_is_shown_once(folder, capsys):
+    arguments = [folder / "price.islab", folder / "data.csv", "--row", 3]
+    assert run(capsys, "explain", *arguments, "--row", 3) == run(capsys, "explain", *arguments)
+
+
+def test_a_row_without_a_table_is_refused(folder, capsys):
+    code, _, err = run(capsys, "explain", folder / "price.islab", "--row", 3)
+    assert (code, "Got --row 3 without a table" in err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [["predict"], ["explain", "--row", 50]])
+def test_a_spoilt_cell_is_found_in_the_whole_file(
+    folder, table, tmp_path, capsys, monkeypatch, command
+):
+    spoilt = table.astype({"size": object})
+    spoilt.loc[50, "size"] = "ten"
+    spoilt.to_csv(tmp_path / "spoilt.csv", index=False)
+    monkeypatch.setattr("islab.cli.tables.ROWS_AT_ONCE", 7)
+    name, *options = command
+    files = folder / "price.islab", tmp_path / "spoilt.csv"
+    code, _, err = run(capsys, name, *files, *options)
+    assert code == 2
+    assert "Got 'ten' in column 'size' (row 50)" in err
 
 
 def test_explain_without_a_table_shows_the_network(folder, capsys):

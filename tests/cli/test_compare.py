@@ -111,3 +111,11 @@ def test_two_files_to_write_differ(data, tmp_path, capsys):
     code, _, err = run(capsys, data, "--target", "state", *files)
     assert code == 2
     assert "already in use" in err
+
+
+def test_nothing_that_succeeded_is_a_failure(data, capsys):
+    options = ["--target", "state", "--methods", "boosting", "--seeds", "1", "--task", "counts"]
+    code, out, err = run(capsys, data, *options)
+    assert code == 2
+    assert "boosting" in out
+    assert "No fit has succeeded" in err

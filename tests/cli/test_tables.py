@@ -51,13 +51,13 @@ def test_text_far_down_in_a_wide_table_is_text_from_the_start(file):
 
 
 def test_columns_are_read_as_text_on_request(file):
-    table = read_table(file("code,n\n007,1\n008,2\n"), ["code"])
+    table = read_table(file("code,n\n007,1\n008,2\n"), {"code": ()})
     assert table["code"].tolist() == ["007", "008"]
     assert table["n"].tolist() == [1, 2]
 
 
 def test_columns_that_are_not_there_may_be_asked_for_as_text(file):
-    assert list(read_table(file("a\n1\n"), ["b"])) == ["a"]
+    assert list(read_table(file("a\n1\n"), {"b": ()})) == ["a"]
 
 
 # -- targets that are missing -------------------------------------------------------------------

@@ -37,7 +37,7 @@ def test_a_summary_without_covariates_says_so(table, labels):
     shuffled = labels.sample(frac=1, random_state=0).to_numpy()
     model = ISLaBClassifier(**{**QUICK, "max_epochs": 600}, sparsity=1.0)
     model.fit(table[["noise"]], shuffled)
-    assert "No covariate is used" in str(model.summary())
+    assert "No covariate is kept" in str(model.summary())
 
 
 def test_html_shows_the_summary_once_fitted(classifier):

@@ -1,8 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from islab import ISLaBRegressor
+from islab.metrics import evaluate
+from islab.report import render_report
 
 from .conftest import QUICK
 
@@ -171,3 +174,16 @@ def test_weights_that_no_row_can_have_are_refused(table, numbers, weight):
 def test_it_must_be_fitted_before_it_answers(table, method, arguments):
     with pytest.raises(NotFittedError):
         getattr(ISLaBRegressor(), method)(table, *arguments)
+
+
+def test_targets_are_matched_by_name(two_outputs, table, numbers):
+    names = list(two_outputs.network_.units.outputs)
+    targets = pd.DataFrame(two_outputs.predict(table) + 1, columns=names)
+    turned = targets[names[::-1]]
+    pd.testing.assert_frame_equal(
+        two_outputs.residuals(table, turned), two_outputs.residuals(table, targets)
+    )
+    assert two_outputs.score(table, turned) == two_outputs.score(table, targets)
+    assert evaluate(two_outputs, table, turned) == evaluate(two_outputs, table, targets)
+    pages = [render_report(two_outputs, table, y, n_draws=10) for y in (targets, turned)]
+    assert pages[0] == pages[1]

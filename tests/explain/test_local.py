@@ -4,9 +4,11 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from islab.explain import explain_local, summarise
+from islab.explain.choices import output_number, output_numbers
 from islab.network import forward
 
 LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
@@ -363,3 +365,35 @@ def test_shap_draws_its_waterfall_and_bar(shap, make_network, make_rows):
     axes = [shap.plots.waterfall(values[0], show=False), shap.plots.bar(values, show=False)]
     assert all(len(ax.patches) for ax in axes)
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("names", "output", "position"),
+    [
+        (("1", "3", "7"), 1, 0),
+        (("1", "3", "7"), 7, 2),
+        (("1", "3", "7"), np.int64(3), 1),
+        (("1", "3", "7"), "3", 1),
+        (("False", "True"), True, 1),
+        (("low", "high"), 1, 1),
+        (("low", "high"), -1, 1),
+        (("0.5", "1.5"), 1.5, 1),
+    ],
+)
+def test_outputs_go_by_their_names_before_their_positions(names, output, position):
+    assert output_number(names, output) == position
+    assert output_numbers(names, [output]) == [position]
+
+
+@pytest.mark.parametrize(
+    ("names", "output"), [(("1", "3"), 0), (("1",), 0), (("low", "high"), 2), (("a", "b"), True)]
+)
+def test_outputs_that_are_not_there_are_refused(names, output):
+    with pytest.raises(ValueError, match=f"Got output={output}, expected one of '{names[0]}'"):
+        output_numbers(names, output)
+
+
+def test_a_frame_as_baseline_is_refused_where_its_columns_are_not_known(make_network):
+    explanation = explain_local(make_network(), np.ones((1, 5)), random_state=0)
+    with pytest.raises(ValueError, match=r"data frame as baseline.*model.explain_local"):
+        explanation.relative_to(pd.DataFrame(np.ones((1, 5))))

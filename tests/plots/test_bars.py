@@ -147,7 +147,7 @@ def test_plot_counts_from_the_center_and_says_so(network):
     ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)[0, 0]
     at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
     np.testing.assert_allclose(widths(ax).sum(), at_center.contribution[0, :, 0].sum())
-    assert "at the center" in ax.get_xlabel()
+    assert "its line at the center" in ax.get_xlabel()
 
 
 def test_bars_from_zero_say_so(network):

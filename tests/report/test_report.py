@@ -181,7 +181,7 @@ def test_a_model_that_uses_nothing_is_reported(classifier):
     empty = with_posterior(classifier, posterior.copy(lam=np.full_like(posterior.lam, -9.0)))
     X, score = hostile_table()
     page = render_report(empty, X, labels(score), n_draws=10)
-    assert "the prediction is the same for all rows" in page
+    assert "the median network predicts the same for all rows" in page
     assert 'id="graph"' not in page
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from islab.cli.fit import TASKS
+from islab.cli.tables import add_column_arguments, read_training, require_output
 
 EXAMPLES = """\
 examples:
@@ -38,15 +39,12 @@ class _List(argparse.Action):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+    add_column_arguments(parser)
     parser.add_argument(
         "--methods", nargs="+", metavar="NAME", help="a few that are quick if not given"
     )
     parser.add_argument("--list", action=_List, nargs=0, help="name the methods and exit")
     parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
-    parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
-    )
     parser.add_argument("--seeds", type=int, default=10, help="random splits (default 10)")
     parser.add_argument(
         "--test-size", type=float, default=0.1, help="share of rows held out (default 0.1)"
@@ -63,7 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.cli.tables import known_targets, read_table, require_columns, require_output
     from islab.comparison import compare
     from islab.comparison.methods import DEFAULT_METHODS, check_names
     from islab.estimators.target import detected_task
@@ -73,12 +70,7 @@ def run(args: argparse.Namespace) -> None:
         require_output(path, args.data, *outputs[:number])
     methods = args.methods or list(DEFAULT_METHODS)
     check_names(methods)
-    table = read_table(args.data)
-    require_columns(table, [args.target, *args.drop], args.data, "which you named")
-    table, y = known_targets(table, args.target, args.data)
-    X = table.drop(columns=list({args.target, *args.drop}))
-    if X.shape[1] == 0:
-        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    X, y = read_training(args)
     task = args.task or detected_task(y)
     how = "asked for" if args.task else "detected; --task changes it"
     print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
@@ -100,6 +92,8 @@ def run(args: argparse.Namespace) -> None:
             print(json.dumps(record))
     else:
         print(found)
+    if not any("models" in record for record in found.records):
+        raise RuntimeError("No fit has succeeded; the table says why")
 
 
 def _kept(data: str) -> Path:

@@ -22,6 +22,9 @@ examples:
   islab explain model.islab new.csv --row 3 --baseline center
   islab explain model.islab
 """
+EXPLAINED = (
+    "Of the median network at the mean of its weights; `islab predict` averages over the posterior"
+)
 PREDICTION = ["output", "intercept", "link", "response", "response_lower", "response_upper"]
 COVARIATE = [
     "covariate",
@@ -58,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
 
     model = load(args.model)
     require_reads_tables(model)
+    if args.data is None and args.row:
+        raise ValueError(f"Got --row {args.row[0]} without a table, expected one after the model")
     if args.data is None:
         _show_network(model, args)
     else:
@@ -76,13 +81,17 @@ def _show_network(model: Any, args: argparse.Namespace) -> None:
 
 def _show_rows(model: Any, args: argparse.Namespace) -> None:
     from islab.cli.predict import model_columns, text_columns
+    from islab.reading import SpoiltCell
 
-    rows = args.row or [0]
+    rows = list(dict.fromkeys(args.row or [0]))
     chosen = _chosen_rows(args.data, rows, text_columns(model))
     X = model_columns(model, chosen, args.data)
-    explained = model.explain_local(
-        X, output=args.output, level=args.level, baseline=args.baseline, approximate=True
-    )
+    try:
+        explained = model.explain_local(
+            X, output=args.output, level=args.level, baseline=args.baseline, approximate=True
+        )
+    except SpoiltCell as error:
+        raise error.at(rows[error.row]) from error
     covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
     for frame in (covariates, predictions):
         frame["row"] = frame["row"].map(dict(enumerate(rows)))
@@ -90,7 +99,9 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         parts = {"predictions": predictions, "covariates": covariates}
         print(json.dumps({name: _records(frame) for name, frame in parts.items()}))
         return
-    lines = [] if explained.exact else ["Slopes hold at the row itself only: the network is curved"]
+    lines = [EXPLAINED]
+    if not explained.exact:
+        lines.append("Slopes hold at the row itself only: the network is curved")
     for row in rows:
         predicted = predictions[predictions["row"] == row]
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
@@ -100,8 +111,8 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
     print("\n\n".join(lines))
 
 
-def _chosen_rows(path: str, rows: list[int], text: list[str]) -> pd.DataFrame:
-    """These rows of a file, in the order asked for; ``text`` are columns to read as text."""
+def _chosen_rows(path: str, rows: list[int], text: dict[str, tuple[str, ...]]) -> pd.DataFrame:
+    """These rows of a file, in the order asked for; ``text`` as in :func:`read_table`."""
     import pandas as pd
 
     from islab.cli.tables import read_pieces
@@ -122,7 +133,7 @@ def _chosen_rows(path: str, rows: list[int], text: list[str]) -> pd.DataFrame:
 
 def _text(frame: pd.DataFrame, *columns: str) -> str:
     shown = frame[[*columns]] if columns else frame
-    return shown.to_string(index=False, float_format=lambda number: f"{number:.4g}")
+    return shown.to_string(index=False, float_format=lambda number: f"{number + 0:.4g}")
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any
 
+from islab.cli.tables import add_column_arguments, read_training, require_output
 from islab.names import counted
 
 EXAMPLES = """\
@@ -27,12 +28,9 @@ TASKS = ("classification", "regression", "counts")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+    add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
     parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
-    parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
-    )
     parser.add_argument(
         "--sparsity", type=float, help="from 0, most accurate, to 1, easiest to read"
     )
@@ -55,19 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.cli.tables import known_targets, read_table, require_columns, require_output
     from islab.estimators.target import detected_task
 
     require_output(args.output, args.data)
     require_output(args.report, args.data, args.output)
-    table = read_table(args.data)
-    require_columns(table, [args.target, *args.drop], args.data, "which you named")
-    if args.target in args.drop:
-        raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
-    table, y = known_targets(table, args.target, args.data)
-    X = table.drop(columns=[args.target, *args.drop])
-    if X.shape[1] == 0:
-        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    X, y = read_training(args)
     for name in X.columns[X.columns.str.startswith("Unnamed: ")]:
         print(
             f"column {name!r} has no name; if it counts rows, try --drop {name!r}", file=sys.stderr

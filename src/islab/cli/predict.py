@@ -12,6 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
 EXAMPLES = """\
@@ -42,10 +44,8 @@ def run(args: argparse.Namespace) -> None:
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
-    pieces = (
-        _as_text(predictions(model, model_columns(model, piece, args.data), args), number, args)
-        for number, piece in enumerate(read_pieces(args.data, text_columns(model)))
-    )
+    tables = read_pieces(args.data, text_columns(model))
+    pieces = (_as_text(frame, n, args) for n, frame in enumerate(_predicted(model, tables, args)))
     if args.output is None:
         for text in pieces:
             sys.stdout.write(text)
@@ -53,6 +53,21 @@ def run(args: argparse.Namespace) -> None:
     with replacing(args.output) as file:
         for text in pieces:
             file.write(text.encode())
+
+
+def _predicted(
+    model: Any, tables: Iterator[pd.DataFrame], args: argparse.Namespace
+) -> Iterator[pd.DataFrame]:
+    """Predictions of each piece of a table; a spoilt cell is found in the whole of it."""
+    from islab.reading import SpoiltCell
+
+    n_rows = 0
+    for table in tables:
+        try:
+            yield predictions(model, model_columns(model, table, args.data), args)
+        except SpoiltCell as error:
+            raise error.at(n_rows + error.row) from error
+        n_rows += len(table)
 
 
 def require_reads_tables(model: Any) -> None:
@@ -64,8 +79,8 @@ def require_reads_tables(model: Any) -> None:
         )
 
 
-def text_columns(model: Any) -> list[str]:
-    """The columns that the model knows as text: codes such as 007 keep their spelling.
+def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
+    """The columns that the model knows as text, with their levels: 007 keeps its spelling.
 
     Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
     """
@@ -77,12 +92,12 @@ def text_columns(model: Any) -> list[str]:
     def is_text(level: str) -> bool:
         return not is_number(level) or labelled([float(level)], declared=True).levels != (level,)
 
-    return [
-        variable.name
+    return {
+        variable.name: variable.levels
         for variable in model.columns_.variables
         if isinstance(variable, Category)
         and any(is_text(level) for level in variable.levels if level != MISSING_LEVEL)
-    ]
+    }
 
 
 def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:

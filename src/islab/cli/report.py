@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     model = load(args.model)
     text = text_columns(model)
     if args.target is not None and hasattr(model, "classes_") and model.classes_.dtype.kind in "UO":
-        text.append(args.target)
+        text[args.target] = tuple(model.classes_)
     table, y = read_table(args.data, text), None
     if args.target is not None:
         table, y = known_targets(table, args.target, args.data)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,16 @@ LARGE_FILE = 64 * 2**20
 LARGEST_LOSS = 1e-5
 COLUMNS_SHOWN = 10
 AS_SPELLED: dict[str, Any] = {"dtype": str, "keep_default_na": False}
+# What pandas takes for a missing value.
+MISSING_WORDS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+Text = Mapping[str, Collection[str]]
+NO_TEXT: Text = {}
 
 
-def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
+def read_table(path: str | Path, text: Text = NO_TEXT) -> pd.DataFrame:
     """All rows of a file.
 
     Numbers of a large file are held in single precision where that loses nothing that matters,
@@ -36,8 +44,9 @@ def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
     Parameters
     ----------
     path : path
-    text : collection of str
-        Columns to read as text even if all of it could be numbers.
+    text : dict of collections of str
+        Columns to read as text even if all of it could be numbers, and for each the words, such
+        as "None", that are values of it and not a sign that the value is missing.
     """
     import pandas as pd
 
@@ -49,11 +58,11 @@ def read_table(path: str | Path, text: Collection[str] = ()) -> pd.DataFrame:
     mixed = [name for name in pieces[0] if len({_is_text(piece[name]) for piece in pieces}) > 1]
     if set(mixed) - set(text):
         pieces.clear()  # the table would be in memory twice
-        return read_table(path, {*text, *mixed})
+        return read_table(path, {**dict.fromkeys(mixed, ()), **text})
     return pd.DataFrame({name: _joined([p.pop(name) for p in pieces]) for name in list(pieces[0])})
 
 
-def read_pieces(path: str | Path, text: Collection[str] = ()) -> Iterator[pd.DataFrame]:
+def read_pieces(path: str | Path, text: Text = NO_TEXT) -> Iterator[pd.DataFrame]:
     """The rows of a file, some at a time; ``text`` as in :func:`read_table`."""
     path = Path(path)
     if not path.exists():
@@ -68,6 +77,34 @@ def read_pieces(path: str | Path, text: Collection[str] = ()) -> Iterator[pd.Dat
         yield piece
     if n_rows == 0:
         raise ValueError(f"Got {str(path)!r} without a single row, expected a table")
+
+
+def add_column_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say how to read a table to learn from."""
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
+    )
+    parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="categories as they are spelled, such as 007 or None; repeatable",
+    )
+
+
+def read_training(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series]:
+    """Covariates and targets, from a file and the options of :func:`add_column_arguments`."""
+    table = read_table(args.data, dict.fromkeys(args.text, MISSING_WORDS[1:]))
+    require_columns(table, [args.target, *args.drop, *args.text], args.data, "which you named")
+    if args.target in args.drop:
+        raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
+    table, y = known_targets(table, args.target, args.data)
+    X = table.drop(columns=[args.target, *args.drop])
+    if X.shape[1] == 0:
+        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+    return X.astype({name: "category" for name in args.text if name in X}), y
 
 
 def require_output(path: str | None, *others: str) -> None:
@@ -141,7 +178,7 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _text(path: Path, text: Collection[str]) -> Iterator[pd.DataFrame]:
+def _text(path: Path, text: Text) -> Iterator[pd.DataFrame]:
     import pandas as pd
 
     try:
@@ -151,6 +188,7 @@ def _text(path: Path, text: Collection[str]) -> Iterator[pd.DataFrame]:
             chunksize=ROWS_AT_ONCE,
             dtype=dict.fromkeys(text, str),
             low_memory=False,
+            **_missing_words(path, text),
             **_format(path),
         ) as pieces:
             yield from pieces
@@ -159,6 +197,18 @@ def _text(path: Path, text: Collection[str]) -> Iterator[pd.DataFrame]:
         if "fields in line" in reason:
             reason += "; try to name every column, and to end lines without a separator"
         raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {reason}") from error
+
+
+def _missing_words(path: Path, text: Text) -> dict[str, Any]:
+    """What to take for a missing value, where a column has such a word among its values."""
+    import pandas as pd
+
+    own = {name: set(words) & set(MISSING_WORDS) for name, words in text.items()}
+    if not any(own.values()):
+        return {}
+    names = pd.read_csv(path, nrows=0, **_format(path)).columns
+    missing = {name: [w for w in MISSING_WORDS if w not in own.get(name, ())] for name in names}
+    return {"keep_default_na": False, "na_values": missing}
 
 
 def _format(path: Path) -> dict[str, Any]:

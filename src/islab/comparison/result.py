@@ -95,7 +95,7 @@ class Comparison:
         names = [*self.scores, *SIZES, "stability", "seconds", "failed"]
         index = pd.MultiIndex.from_tuples(rows, names=["method", "model"])
         found = pd.DataFrame(list(rows.values()), index=index, columns=names)
-        return found.fillna(NOTHING).loc[list(self.methods)]
+        return found.astype(object).fillna(NOTHING).loc[list(self.methods)]
 
     def inclusion(self) -> pd.DataFrame:
         """Share of seeds in which each method selects each column, (columns, methods)."""

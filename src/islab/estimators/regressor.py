@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
@@ -14,6 +15,7 @@ from islab.estimators.table import all_or_nothing, checked_table
 from islab.estimators.target import (
     checked_levels,
     checked_numbers,
+    in_order,
     interval_levels,
     output_names,
 )
@@ -90,7 +92,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
         parts = zip(*by_rows(covariates, self._numbers_per_row(), moments), strict=True)
         mean, *sd = (self._shaped(np.concatenate(part)) for part in parts)
-        return (mean, *sd) if return_std else mean
+        return (mean, sd[0]) if return_std else mean
 
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Quantiles of each row's target, noise included, (rows, levels).
@@ -128,7 +130,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         import pandas as pd
 
         predicted, sd = self.predict(X, return_std=True, model=model)
-        observed = checked_numbers(self, y, predicted, self.likelihood)
+        targets = in_order(y, self.network_.units.outputs)
+        observed = checked_numbers(self, targets, predicted, self.likelihood)
         if observed.size != predicted.size:
             raise ValueError(
                 f"Got y of shape {observed.shape}, expected {predicted.shape}: as in training."
@@ -146,6 +149,11 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
                 "standardised": (residual / sd).ravel(),
             }
         )
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The share of the targets' variance that is predicted (R squared), mean over outputs."""
+        check_is_fitted(self)
+        return super().score(X, in_order(y, self.network_.units.outputs), sample_weight)
 
     def _shaped(self, values: Float) -> Float:
         return values[:, 0] if self._flat else values

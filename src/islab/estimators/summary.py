@@ -67,7 +67,7 @@ class ModelSummary:
 
     def _lines(self) -> list[str]:
         if self.covariates.empty:
-            return ["  No covariate is used: the prediction is the same for all rows."]
+            return ["  No covariate is kept: what is left predicts the same for all rows."]
         rows = self._rows()
         width = max(len(row[0]) for row in (HEAD, *rows))
         left = len(self.covariates) - len(rows)

@@ -182,6 +182,16 @@ def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
     return tuple(f"y{number}" for number in range(n_outputs))
 
 
+def in_order(y: Any, outputs: tuple[str, ...]) -> Any:
+    """Targets in the order of training, if they are a frame with the same columns in another."""
+    if not is_frame(y):
+        return y
+    names = [str(name) for name in frame_columns(y)]
+    if set(names) != set(outputs):
+        return y
+    return np.asarray(y)[:, [names.index(name) for name in outputs]]
+
+
 def checked_levels(levels: ArrayLike) -> Float:
     """Quantile levels, (levels,)."""
     values = np.atleast_1d(np.asarray(levels, dtype=float))

@@ -8,32 +8,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.network import PIECEWISE_LINEAR
+from islab.reading import is_number
 from islab.sparse import SparseNetwork, Units
 
 Float = NDArray[np.floating]
-Output = str | int
+Output = str | int  # a class may be any number or truth value
 Baseline = str | ArrayLike
 
 
-def output_number(units: Units, output: Output) -> int:
-    """Position of an output given by name or by position."""
-    if isinstance(output, str) and output in units.outputs:
-        return units.outputs.index(output)
-    if isinstance(output, int | np.integer) and -len(units.outputs) <= output < len(units.outputs):
-        return int(output) % len(units.outputs)
+def output_number(names: tuple[str, ...], output: Output) -> int:
+    """Position of an output given by its name or, if no name is a number, by its position."""
+    if str(output) in names:
+        return names.index(str(output))
+    numbered = any(map(is_number, names))
+    whole = isinstance(output, int | np.integer) and not isinstance(output, bool)
+    if whole and not numbered and -len(names) <= int(output) < len(names):
+        return int(output) % len(names)
+    otherwise = "" if numbered else f" or a position below {len(names)}"
     raise ValueError(
-        f"Got output={output!r}, expected one of {', '.join(map(repr, units.outputs))} "
-        f"or a position below {len(units.outputs)}."
+        f"Got output={output!r}, expected one of {', '.join(map(repr, names))}{otherwise}."
     )
 
 
-def output_numbers(units: Units, outputs: Output | Sequence[Output] | None) -> list[int]:
+def output_numbers(names: tuple[str, ...], outputs: Output | Sequence[Output] | None) -> list[int]:
     """Positions of the outputs asked for, all of them for None."""
     if outputs is None:
-        return list(range(len(units.outputs)))
-    if isinstance(outputs, str | int | np.integer):
-        return [output_number(units, outputs)]
-    return [output_number(units, output) for output in outputs]
+        return list(range(len(names)))
+    if isinstance(outputs, str) or not isinstance(outputs, Sequence | np.ndarray):
+        return [output_number(names, outputs)]
+    return [output_number(names, output) for output in outputs]
 
 
 def checked_rows(network: SparseNetwork, x: ArrayLike) -> Float:
@@ -56,6 +59,11 @@ def baseline_values(units: Units, baseline: Baseline) -> Float:
             return np.zeros(len(units.names))
         raise ValueError(
             f"Got baseline={baseline!r}, expected 'center', 'zero' or one value per covariate."
+        )
+    if hasattr(baseline, "columns"):
+        raise ValueError(
+            "Got a data frame as baseline, expected one value per covariate; try "
+            "model.explain_local(X, baseline=...), which knows what its columns become."
         )
     values = np.asarray(baseline, dtype=float)
     wrong = values[~np.isfinite(values)]
@@ -90,14 +98,14 @@ def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
         )
     if reference == "centred":
         return identity - 1 / len(identity)
-    return identity - identity[output_number(network.units, reference)]
+    return identity - identity[output_number(network.units.outputs, reference)]
 
 
 def reference_name(units: Units, reference: Output | None) -> str | None:
     """``"centred"``, the class that predictors are given against, or None."""
     if reference is None or reference == "centred":
         return reference
-    return units.outputs[output_number(units, reference)]
+    return units.outputs[output_number(units.outputs, reference)]
 
 
 def is_piecewise_linear(network: SparseNetwork) -> bool:

@@ -117,7 +117,7 @@ def explain_global(
     0        x0        1              0.86
     1        x1        1              0.85
     """
-    number = None if output is None else output_number(network.units, output)
+    number = None if output is None else output_number(network.units.outputs, output)
     rows = None if x is None else checked_rows(network, x)
     used = _used_draws(network, posterior, number, n_draws, np.random.default_rng(random_state))
     return GlobalExplanation(

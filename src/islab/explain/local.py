@@ -346,7 +346,7 @@ def explain_local(
         raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
     if not approximate:
         require_piecewise_linear(network, "approximate=True for the gradient at the row")
-    chosen = output_numbers(network.units, output)
+    chosen = output_numbers(network.units.outputs, output)
     check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
 
     contrast = contrast_matrix(network, reference)

@@ -96,7 +96,7 @@ def explain_images(
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
     if n_draws < 1:
         raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 100.")
-    chosen = output_numbers(head.units, output)
+    chosen = output_numbers(head.units.outputs, output)
     field = np.moveaxis(network.receptive_field(), 0, -1)
     used = np.flatnonzero(field.ravel())
     check_memory(n_draws, len(images), len(used), len(chosen))

@@ -182,12 +182,14 @@ def score_numbers(
 
 
 def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -> dict[str, float]:
+    from islab.estimators.target import in_order
+
     network = getattr(estimator, "network_", None)
     if network is None:
         mean, sd = estimator.predict(X, return_std=True)
         return score_numbers(y, np.asarray(mean)[None], np.square(sd))
     draws = estimator._draw(estimator._covariates(X), model)
-    observed = np.asarray(y, dtype=float).reshape(draws.shape[1:])
+    observed = np.asarray(in_order(y, network.units.outputs), dtype=float).reshape(draws.shape[1:])
     each = [
         score_numbers(target, draws[..., output], noise, likelihood=network.likelihood)
         for output, (target, noise) in enumerate(

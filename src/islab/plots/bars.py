@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.explain.choices import baseline_name
+from islab.explain.choices import baseline_name, output_numbers
 from islab.explain.drivers import Drivers
 from islab.explain.integrated import IntegratedGradients
 from islab.explain.local import LocalExplanation
@@ -77,7 +77,10 @@ def local_bars(
     -------
     array of axes, (rows, outputs)
     """
-    where, which = _chosen_rows(rows, len(explanation.x)), _chosen_outputs(outputs, explanation)
+    where, which = (
+        _chosen_rows(rows, len(explanation.x)),
+        output_numbers(explanation.outputs, outputs),
+    )
     names: Sequence[str]
     if by_variable:
         names, point, draws = explanation.by_variable()
@@ -111,7 +114,10 @@ def attribution_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where, which = _chosen_rows(rows, len(attributions.x)), _chosen_outputs(outputs, attributions)
+    where, which = (
+        _chosen_rows(rows, len(attributions.x)),
+        output_numbers(attributions.outputs, outputs),
+    )
     panels = []
     for row in where:
         names = _with_values(attributions.covariates, attributions.x[row])
@@ -136,7 +142,8 @@ def driver_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where, which = _chosen_rows(rows, len(drivers.share)), _chosen_outputs(outputs, drivers)
+    where = _chosen_rows(rows, len(drivers.share))
+    which = output_numbers(drivers.outputs, outputs)
     names = [*(shown(name) for name in drivers.covariates), "(intercept)"]
     panels = []
     for row in where:
@@ -184,27 +191,6 @@ def _chosen_rows(rows: int | Sequence[int] | None, n_rows: int) -> list[int]:
     return [row % n_rows for row in asked]
 
 
-def _chosen_outputs(
-    outputs: str | int | Sequence[str | int] | None,
-    explanation: LocalExplanation | IntegratedGradients | Drivers,
-) -> list[int]:
-    """Positions among the outputs of an explanation, all of them for None."""
-    names = explanation.outputs
-    if outputs is None:
-        return list(range(len(names)))
-    asked = [outputs] if isinstance(outputs, str | int | np.integer) else list(outputs)
-    numbers = []
-    for output in asked:
-        place = names.index(output) if isinstance(output, str) and output in names else output
-        if isinstance(place, str) or not -len(names) <= place < len(names):
-            raise ValueError(
-                f"Got output {output!r}, expected one of {', '.join(map(repr, names))} "
-                f"or a position below {len(names)}."
-            )
-        numbers.append(int(place) % len(names))
-    return numbers
-
-
 def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     """What is predicted for the row, with its credible interval, on the response scale."""
     response, summary = explanation.response[row, output], explanation.response_summary
@@ -230,7 +216,8 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     sign = "+" if rest >= 0 else "\u2212"
     start = baseline_name(explanation.units, explanation.baseline)
     label = (
-        f"{scale} {number(link)}\n= {number(intercept)} at {start} {sign} bars {number(abs(rest))}"
+        f"{scale} {number(link)}\n"
+        f"= {number(intercept)} (its line at {start}) {sign} bars {number(abs(rest))}"
     )
     return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
 

@@ -50,7 +50,7 @@ def path_graph(
     edges = np.arange(len(network.edges))
     paths = ""
     if output is not None:
-        chosen = output_number(network.units, output)
+        chosen = output_number(network.units.outputs, output)
         edges = np.flatnonzero(network.edges_of_output(chosen))
         paths = f" to {shown(network.units.outputs[chosen])}"
     if len(edges) > max_edges:
@@ -80,7 +80,7 @@ def path_graph(
 
 def _empty(ax: Any, paths: str) -> Any:
     ax.set_axis_off()
-    text = f"No active path{paths}: the prediction is the same for all rows."
+    text = f"No active path{paths}: this network predicts the same for all rows."
     ax.text(0.5, 0.5, text, ha="center", va="center", color=INK, transform=ax.transAxes)
     return ax
 

@@ -59,7 +59,7 @@ def pixel_maps(
     split = by_class or output is not None
     numbers: list[int | None] = [None]
     if split:
-        numbers = list(output_numbers(network.units, output))
+        numbers = list(output_numbers(network.units.outputs, output))
     n_layers = network.architecture.n_layers
     axes = axes_grid(ax, len(numbers), n_layers + 1, 2.1, 2.3)
     maps = [_pixel_counts(network, number_, image_shape) for number_ in numbers]
@@ -157,7 +157,7 @@ def receptive_maps(
     array (outputs, maps) of axes
     """
     units, (channels, height, width) = network.head.units, network.architecture.image_shape
-    numbers = output_numbers(units, output)
+    numbers = output_numbers(units.outputs, output)
     maps = np.stack([_path_maps(network, each, by_layer) for each in numbers])
     n_maps = maps.shape[1]
     columns = n_maps if by_layer else len(numbers)

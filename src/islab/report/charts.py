@@ -21,7 +21,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 20, 10, 38
 MOST_POINTS = 400
 MOST_ROWS = 120
 HISTORY = {
-    "elbo": "ELBO",
+    "elbo": "ELBO, by batches",
     "used_weights": "used weights",
     "hidden_units": "hidden units",
     "noise": "noise variance (standardised)",

@@ -284,7 +284,7 @@ function probability(value) {
     const bars = found.link[k] - found.intercept[k];
     document.getElementById("sum").textContent =
       `${DATA.scale || network.outputs[k]} ${shown(found.link[k])} = ` +
-      `${shown(found.intercept[k])} at the center ${bars >= 0 ? "+" : "\u2212"} ` +
+      `${shown(found.intercept[k])} (its line at the center) ${bars >= 0 ? "+" : "\u2212"} ` +
       `${shown(Math.abs(bars))} (the bars)`;
   }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.estimators.target import in_order
 from islab.names import printable
 from islab.plots import style
 from islab.plots.bars import SCALES
@@ -99,6 +100,8 @@ def render_report(
         raise ValueError(f"Got n_draws={n_draws}, expected at least 2; try 200.")
     covariates = model._covariates(X)
     network: SparseNetwork = model.network_
+    if y is not None and not hasattr(model, "classes_"):
+        y = in_order(y, network.units.outputs)
     n_drawn = draws_that_fit(network, n_draws)
     scores = None if y is None else score(model, X, y, level)
     everything = model.explain_global(X)

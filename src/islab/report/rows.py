@@ -193,7 +193,8 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     scale = SCALES.get(explanation.likelihood, on_one_line(explanation.outputs[output]))
     bars = link - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
-    text = f"{scale} {number(link)} = {number(intercept)} at the center {sign} {number(abs(bars))}"
+    start = f"{number(intercept)} (its line at the center)"
+    text = f"{scale} {number(link)} = {start} {sign} {number(abs(bars))}"
     return Panel(
         output=on_one_line(explanation.outputs[output]),
         sum=text,
