@@ -397,3 +397,25 @@ def test_a_frame_as_baseline_is_refused_where_its_columns_are_not_known(make_net
     explanation = explain_local(make_network(), np.ones((1, 5)), random_state=0)
     with pytest.raises(ValueError, match=r"data frame as baseline.*model.explain_local"):
         explanation.relative_to(pd.DataFrame(np.ones((1, 5))))
+
+
+def test_the_baseline_has_the_network_s_own_value_and_rows_on_its_line_share_it(make_network):
+    network = make_network(3, likelihood="categorical")
+    center = network.units.x_center
+    rows = np.stack([center, center * (1 + 1e-9), center + 40 * network.units.x_scale])
+    found = explain_local(
+        network, rows, output=[2, 0], reference="centred", baseline="center", random_state=0
+    )
+    scores = network.predictor(center[None])[0]
+    np.testing.assert_allclose(found.baseline_link, (scores - scores.mean())[[2, 0]])
+    np.testing.assert_allclose(found.intercept[:2], [found.baseline_link] * 2)
+    np.testing.assert_array_equal(found.bends[:2], False)
+    gap = np.abs(found.intercept[2] - found.baseline_link)
+    np.testing.assert_array_equal(found.bends[2], gap > 1e-6)
+    assert found.bends[2].any()
+
+
+def test_a_linear_network_bends_nowhere(make_network):
+    network = make_network(activation="identity")
+    rows = np.random.default_rng(0).normal(0, 100, (50, 5))
+    assert not explain_local(network, rows, n_draws=2, baseline="center").bends.any()

@@ -135,3 +135,9 @@ def test_a_curved_activation_is_refused():
     network = posterior(0, activation="tanh").median()
     with pytest.raises(ValueError, match="activation='tanh'"):
         explain_images(network, pixels(network.architecture))
+
+
+def test_the_baseline_is_the_black_image():
+    network, images, found = explained(output=["c", "a"])
+    expected = network.predictor(np.zeros_like(images[:1]))[0]
+    np.testing.assert_allclose(found.baseline_link, expected[[2, 0]])

@@ -9,6 +9,7 @@ import pytest
 from islab.architecture import Architecture
 from islab.explain import explain_local, integrated_gradients
 from islab.plots import attribution_bars, driver_bars, local_bars
+from islab.plots.style import number
 from islab.posterior import Initial, Posterior
 from islab.sparse import Units
 from plots.networks import explanation_of, network_of
@@ -147,7 +148,9 @@ def test_plot_counts_from_the_center_and_says_so(network):
     ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)[0, 0]
     at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
     np.testing.assert_allclose(widths(ax).sum(), at_center.contribution[0, :, 0].sum())
-    assert "its line at the center" in ax.get_xlabel()
+    value = moved.predictor(center[None])[0, 0]
+    bent = f"(its line at the center; the network has {number(value)})"
+    assert (bent if at_center.bends[0, 0] else " at the center +") in ax.get_xlabel()
 
 
 def test_bars_from_zero_say_so(network):

@@ -36,6 +36,7 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 LARGEST_DRAWS = 500_000_000
+SAME_LINE = 1e-8  # of what is added up, for rounding
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class LocalExplanation:
 
     Attributes
     ----------
+    source : SparseNetwork or SparseImageNetwork
+        The network explained.
     x : (rows, covariates)
     baseline : (covariates,)
     used : (used covariates,)
@@ -79,6 +82,7 @@ class LocalExplanation:
         Predictor, and expectation of y (probabilities, rates).
     """
 
+    source: Any
     x: Float
     baseline: Float
     used: Index
@@ -117,6 +121,23 @@ class LocalExplanation:
     def intercept(self) -> Float:
         """Intercepts at the posterior mean of the weights, (rows, outputs)."""
         return self.link - self.contribution_used.sum(axis=1)
+
+    @cached_property
+    def baseline_link(self) -> Float:
+        """What the network gives at the baseline, at the posterior mean of the weights, (outputs,).
+
+        The intercept of a row is the same, unless the network bends between row and baseline.
+        """
+        link = self._predictor(self.baseline[None])[0]
+        if self.reference is not None:
+            link = contrast_matrix(self.source, self.reference) @ link
+        return link[output_numbers(self.units.outputs, self.outputs)]
+
+    @property
+    def bends(self) -> NDArray[np.bool_]:
+        """Whether the network leaves a row's line on the way to the baseline, (rows, outputs)."""
+        way = np.abs(self.intercept) + np.abs(self.contribution_used).sum(axis=1)
+        return np.abs(self.intercept - self.baseline_link) > SAME_LINE * way
 
     # -- draws ----------------------------------------------------------------------------
 
@@ -255,6 +276,9 @@ class LocalExplanation:
             f"{len(self.outputs)} outputs, {len(self.draws_link)} draws, {kind})"
         )
 
+    def _predictor(self, x: Float) -> Float:
+        return self.source.predictor(x)
+
     @property
     def _distance(self) -> Float:
         """How far each row lies from the baseline, (rows, used covariates, 1)."""
@@ -355,6 +379,7 @@ def explain_local(
     at_mean = network.mean_weights()[None], network.bias_mu[None]
     mean = linear_pieces(network, *at_mean, rows, chosen, contrast)
     return LocalExplanation(
+        source=network,
         x=rows,
         baseline=baseline_values(network.units, baseline),
         used=network.covariates,

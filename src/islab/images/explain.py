@@ -43,6 +43,9 @@ class ImageExplanation(LocalExplanation):
         maps = self.contribution.reshape(rows, *self.image_shape, outputs)
         return np.transpose(maps, (0, 4, 3, 1, 2))
 
+    def _predictor(self, x: Float) -> Float:
+        return self.source.predictor(x.reshape(len(x), *self.image_shape))
+
     def plot(self, *, row: int = 0, ax: Any = None) -> Any:  # type: ignore[override]
         """Maps of the contributions over the image, with the probability and its interval.
 
@@ -112,6 +115,7 @@ def explain_images(
     slope, link, response = piece(network.means())
     drawn = [piece(network.draw(rng)) for _ in range(n_draws)]
     return ImageExplanation(
+        source=network,
         x=images.reshape(len(images), -1),
         baseline=np.zeros(net.n_pixels),
         used=used,

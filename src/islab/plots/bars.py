@@ -214,11 +214,10 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
         scale += f" against {shown(against)}"
     rest = link - intercept
     sign = "+" if rest >= 0 else "\u2212"
-    start = baseline_name(explanation.units, explanation.baseline)
-    label = (
-        f"{scale} {number(link)}\n"
-        f"= {number(intercept)} (its line at {start}) {sign} bars {number(abs(rest))}"
-    )
+    start = f"at {baseline_name(explanation.units, explanation.baseline)}"
+    if explanation.bends[row, output]:
+        start = f"(its line {start}; the network has {number(explanation.baseline_link[output])})"
+    label = f"{scale} {number(link)}\n= {number(intercept)} {start} {sign} bars {number(abs(rest))}"
     return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
 
 

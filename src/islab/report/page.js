@@ -134,6 +134,7 @@ function probability(value) {
   const which = document.getElementById("which-output");
   let x = [];
   let before = null;
+  const center = NETWORK.predict(network.x_center);
 
   const groups = settings.map((setting) => setting.used);
   const offered = new Set(groups.flat());
@@ -282,9 +283,14 @@ function probability(value) {
       ...network.outputs.map((_, number) => outputLine(found, number)));
     document.getElementById("contributions").replaceChildren(...contributionList(found, k));
     const bars = found.link[k] - found.intercept[k];
+    const gap = Math.abs(found.intercept[k] - center.link[k]);
+    const bends = gap > 1e-8 * (Math.abs(found.intercept[k]) + Math.abs(bars));
+    const start = bends
+      ? `(its line at the center; the network has ${shown(center.link[k])})`
+      : "at the center";
     document.getElementById("sum").textContent =
       `${DATA.scale || network.outputs[k]} ${shown(found.link[k])} = ` +
-      `${shown(found.intercept[k])} (its line at the center) ${bars >= 0 ? "+" : "\u2212"} ` +
+      `${shown(found.intercept[k])} ${start} ${bars >= 0 ? "+" : "\u2212"} ` +
       `${shown(Math.abs(bars))} (the bars)`;
   }
 

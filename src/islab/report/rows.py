@@ -193,8 +193,10 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     scale = SCALES.get(explanation.likelihood, on_one_line(explanation.outputs[output]))
     bars = link - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
-    start = f"{number(intercept)} (its line at the center)"
-    text = f"{scale} {number(link)} = {start} {sign} {number(abs(bars))}"
+    start = "at the center"
+    if explanation.bends[row, output]:
+        start = f"(its line {start}; the network has {number(explanation.baseline_link[output])})"
+    text = f"{scale} {number(link)} = {number(intercept)} {start} {sign} {number(abs(bars))}"
     return Panel(
         output=on_one_line(explanation.outputs[output]),
         sum=text,
