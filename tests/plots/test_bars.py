@@ -149,8 +149,15 @@ def test_plot_counts_from_the_center_and_says_so(network):
     at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
     np.testing.assert_allclose(widths(ax).sum(), at_center.contribution[0, :, 0].sum())
     value = moved.predictor(center[None])[0, 0]
-    bent = f"(its line at the center; the network has {number(value)})"
-    assert (bent if at_center.bends[0, 0] else " at the center +") in ax.get_xlabel()
+    assert at_center.bends[0, 0]
+    assert "on its line at the center" in ax.get_xlabel()
+    assert f"(the network has {number(value)} there)" in ax.get_xlabel()
+
+
+def test_plot_of_a_row_on_the_center_s_line_says_less(network):
+    ax = explain_local(network, network.units.x_center[None], random_state=0).plot(outputs=0)[0, 0]
+    assert " at zero +" in ax.get_xlabel()  # where the center is
+    assert "on its line" not in ax.get_xlabel()
 
 
 def test_bars_from_zero_say_so(network):

@@ -166,6 +166,21 @@ def test_bars_and_center_add_up_to_the_predictor(page):
     assert abs(total - found["link"][0]) < 1e-9
 
 
+def test_the_sum_says_whether_the_network_bends_on_the_way_to_the_center(page):
+    gap = """(() => {
+      const { data, predict } = window.islab;
+      const row = predict(data.rows[Number(document.getElementById("begin").value)].x);
+      return Math.abs(row.intercept[0] - predict(data.network.x_center).link[0]);
+    })()"""
+    n_rows = page.locator("#begin option").count()
+    assert n_rows > 2
+    for number in range(n_rows):
+        page.locator("#begin").select_option(index=number)
+        text = page.locator("#sum").text_content()
+        assert ("on its line at the center" in text) == (page.evaluate(gap) > 1e-6)
+        assert text.endswith(" there") == ("on its line" in text)
+
+
 def test_a_narrow_screen_needs_no_sideways_scrolling(page):
     wide = page.viewport_size
     page.set_viewport_size({"width": 360, "height": 700})

@@ -215,10 +215,14 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     rest = link - intercept
     sign = "+" if rest >= 0 else "\u2212"
     start = f"at {baseline_name(explanation.units, explanation.baseline)}"
+    notes = []
     if explanation.bends[row, output]:
-        start = f"(its line {start}; the network has {number(explanation.baseline_link[output])})"
-    label = f"{scale} {number(link)}\n= {number(intercept)} {start} {sign} bars {number(abs(rest))}"
-    return label if explanation.exact else f"{label}\n(gradient: exact only at the row itself)"
+        start = f"on its line {start}"
+        notes.append(f"(the network has {number(explanation.baseline_link[output])} there)")
+    if not explanation.exact:
+        notes.append("(gradient: exact only at the row itself)")
+    total = f"= {number(intercept)} {start} {sign} bars {number(abs(rest))}"
+    return "\n".join([f"{scale} {number(link)}", total, *notes])
 
 
 def _draw(panels: list[_Bars], n_rows: int, n_columns: int, axes: Any) -> Any:

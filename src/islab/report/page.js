@@ -285,13 +285,12 @@ function probability(value) {
     const bars = found.link[k] - found.intercept[k];
     const gap = Math.abs(found.intercept[k] - center.link[k]);
     const bends = gap > 1e-8 * (Math.abs(found.intercept[k]) + Math.abs(bars));
-    const start = bends
-      ? `(its line at the center; the network has ${shown(center.link[k])})`
-      : "at the center";
+    const start = bends ? "on its line at the center" : "at the center";
+    const note = bends ? `; the network has ${shown(center.link[k])} there` : "";
     document.getElementById("sum").textContent =
       `${DATA.scale || network.outputs[k]} ${shown(found.link[k])} = ` +
       `${shown(found.intercept[k])} ${start} ${bars >= 0 ? "+" : "\u2212"} ` +
-      `${shown(Math.abs(bars))} (the bars)`;
+      `${shown(Math.abs(bars))} (the bars)${note}`;
   }
 
   begin.addEventListener("input", () => startFrom(Number(begin.value)));

@@ -193,10 +193,11 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     scale = SCALES.get(explanation.likelihood, on_one_line(explanation.outputs[output]))
     bars = link - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
-    start = "at the center"
+    start, note = "at the center", ""
     if explanation.bends[row, output]:
-        start = f"(its line {start}; the network has {number(explanation.baseline_link[output])})"
-    text = f"{scale} {number(link)} = {number(intercept)} {start} {sign} {number(abs(bars))}"
+        start = f"on its line {start}"
+        note = f" (the network has {number(explanation.baseline_link[output])} there)"
+    text = f"{scale} {number(link)} = {number(intercept)} {start} {sign} {number(abs(bars))}{note}"
     return Panel(
         output=on_one_line(explanation.outputs[output]),
         sum=text,
