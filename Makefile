@@ -15,7 +15,7 @@ ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch ei
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/engines/native/*.cpp src/islab/engines/native/*.h)
+$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/learn/engines/native/*.cpp src/islab/learn/engines/native/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
@@ -41,11 +41,11 @@ format: setup
 	$(BIN)/ruff format .
 
 bench: setup
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/steps.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/shrinking.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/fits.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/native_limit.py
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/images.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.steps
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.shrinking
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.fits
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.native_limit
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
@@ -63,7 +63,7 @@ sanitize: setup
 	LD_PRELOAD="$(call LIBRARY,libasan.so) $(call LIBRARY,libubsan.so) $(call LIBRARY,libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	PYTHONPATH=build/sanitize/lib OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/engines/test_native*.py
+	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/learn/engines/test_native*.py
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -6,7 +6,7 @@ from pathlib import Path
 from pybind11.setup_helpers import Pybind11Extension, build_ext
 from setuptools import setup
 
-NATIVE = Path("src/islab/engines/native")
+NATIVE = Path("src/islab/learn/engines/native")
 
 # No -march=native: steps_avx2.cpp chooses its instructions itself and module.cpp at run time.
 # No -ffast-math: a non-finite loss must be seen.
@@ -21,7 +21,7 @@ GCC_FLAGS = [
 ]
 
 kernel = Pybind11Extension(
-    "islab.engines.native._kernel",
+    "islab.learn.engines.native._kernel",
     sources=sorted(str(path) for path in NATIVE.glob("*.cpp")),
     depends=sorted(str(path) for path in NATIVE.glob("*.h")),
     cxx_std=17,

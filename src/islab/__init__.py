@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from islab.comparison import compare
+    from islab.core.posterior import Posterior
+    from islab.core.sparse import SparseNetwork
     from islab.estimators import ISLaBClassifier, ISLaBRegressor
+    from islab.evaluate import compare
     from islab.explain import explain_global, explain_local
     from islab.features import FeatureExtractor
     from islab.images import ISLaBImageClassifier
-    from islab.posterior import Posterior
-    from islab.sparse import SparseNetwork
-    from islab.store import load
+    from islab.io.store import load
 
 __all__ = [
     "FeatureExtractor",
@@ -35,21 +35,20 @@ _HOMES = {
     "ISLaBClassifier": "islab.estimators",
     "ISLaBImageClassifier": "islab.images",
     "ISLaBRegressor": "islab.estimators",
-    "Posterior": "islab.posterior",
-    "SparseNetwork": "islab.sparse",
-    "compare": "islab.comparison",
+    "Posterior": "islab.core.posterior",
+    "SparseNetwork": "islab.core.sparse",
+    "compare": "islab.evaluate",
     "explain_global": "islab.explain",
     "explain_local": "islab.explain",
-    "load": "islab.store",
+    "load": "islab.io.store",
 }
 _MODULES = (
     "baselines",
-    "datasets",
+    "evaluate",
     "explain",
     "export",
     "features",
     "images",
-    "metrics",
     "plots",
     "report",
 )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.concrete import (
     LENGTH_SCALES,
@@ -13,8 +12,9 @@ from islab.baselines.concrete import (
     learn_concrete,
 )
 from islab.baselines.dropout import dropout_penalty
-from islab.engines import Problem
-from islab.network import forward
+from islab.core.architecture import Architecture
+from islab.core.network import forward
+from islab.learn.engines import Problem
 
 NET = Architecture(3, (4, 2), 1, input_skip=False, activation="relu")
 LINEAR = Architecture(3, (), 1, input_skip=False)

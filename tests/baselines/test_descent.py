@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.concrete import DropoutNetwork
 from islab.baselines.descent import Descent, PlainNetwork, ProximalAdam, first_guess
 from islab.baselines.folds import fold_weights
 from islab.baselines.horseshoe import HorseshoeNetwork
-from islab.engines import Problem
-from islab.network import forward
-from islab.training import TrainingError
+from islab.core.architecture import Architecture
+from islab.core.network import forward
+from islab.learn.engines import Problem
+from islab.learn.loop import TrainingError
 
 NET = Architecture(6, (3,), 1)
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy.special import expit, logit
 
-from islab.architecture import Architecture
 from islab.baselines.dropout import ConcreteDropout, drop_gate, dropout_penalty
-from islab.network import forward
+from islab.core.architecture import Architecture
+from islab.core.network import forward
 
 NET = Architecture(3, (4, 2), 1, input_skip=False, activation="relu")
 EVENLY = (np.arange(100_000) + 0.5) / 100_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best
-from islab.engines import Problem
+from islab.learn.engines import Problem
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import pytest
 import torch
 from scipy import stats
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.horseshoe import HorseshoeNetwork, HorseshoeRegressor, learn_horseshoe
 from islab.baselines.scales import factors_kl
-from islab.engines import Problem
-from islab.network import forward
-from islab.priors import BIAS_TAU
+from islab.core.architecture import Architecture
+from islab.core.network import forward
+from islab.core.priors import BIAS_TAU
+from islab.learn.engines import Problem
 
 NET = Architecture(3, (4, 2), 1, input_skip=False, activation="relu")
 LINEAR = Architecture(4, (), 1, input_skip=False)

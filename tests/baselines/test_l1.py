@@ -7,7 +7,6 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.l1 import (
     L1SkipClassifier,
@@ -16,7 +15,8 @@ from islab.baselines.l1 import (
     learn_l1,
     strength_path,
 )
-from islab.engines import Problem
+from islab.core.architecture import Architecture
+from islab.learn.engines import Problem
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from islab.architecture import Architecture
 from islab.baselines.laplace import (
     Laplace,
     approximate,
@@ -15,9 +14,10 @@ from islab.baselines.laplace import (
     prior_groups,
     prune,
 )
-from islab.engines import Problem
-from islab.engines.torch_engine import activate
-from islab.likelihoods import LIKELIHOODS, get_likelihood
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import LIKELIHOODS, get_likelihood
+from islab.learn.engines import Problem
+from islab.learn.engines.torch.dense import activate
 
 
 @pytest.fixture

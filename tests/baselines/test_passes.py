@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy import stats
 
-from islab.architecture import Architecture
 from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
-from islab.network import forward
+from islab.core.architecture import Architecture
+from islab.core.network import forward
 
 N_REPLICAS, N_ROWS = 3, 7
 SKIPS = pytest.mark.parametrize("input_skip", [True, False])

@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from islab.architecture import Architecture
 from islab.baselines.scales import (
     Horseshoe,
     factors_kl,
@@ -17,6 +16,7 @@ from islab.baselines.scales import (
     log_moments,
     product_moments,
 )
+from islab.core.architecture import Architecture
 
 NET = Architecture(3, (4, 2), 1, input_skip=False, activation="relu")
 N_INPUTS = 3 + 4 + 2

@@ -8,10 +8,10 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.spam import SpaMRegressor, learn_spam
-from islab.engines import Problem
+from islab.core.architecture import Architecture
+from islab.learn.engines import Problem
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from islab.architecture import Architecture
 from islab.baselines.structure import rho_of, with_structure
-from islab.equations import softplus
-from islab.network import forward
-from islab.paths import active_weights
+from islab.core.architecture import Architecture
+from islab.core.equations import softplus
+from islab.core.network import forward
+from islab.core.paths import active_weights
 
 
 def test_rho_gives_back_the_spread_or_none():

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from islab.architecture import Architecture
 from islab.baselines.scales import Horseshoe
 from islab.baselines.thresholds import best_thresholds
-from islab.engines import Problem
-from islab.network import forward
+from islab.core.architecture import Architecture
+from islab.core.network import forward
+from islab.learn.engines import Problem
 
 LINEAR = Architecture(4, (), 1, input_skip=False)
 

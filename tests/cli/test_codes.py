@@ -10,7 +10,7 @@ import pytest
 
 from islab import ISLaBClassifier, ISLaBImageClassifier, ISLaBRegressor, load
 from islab.cli.predict import text_columns
-from islab.columns import ColumnEncoder
+from islab.tables.columns import ColumnEncoder
 
 from .conftest import run
 

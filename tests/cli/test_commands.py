@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import islab
-from islab.estimators.target import detected_task
+from islab.tables.targets import detected_task
 
 from .conftest import QUICK, run
 

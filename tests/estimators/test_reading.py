@@ -8,7 +8,7 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier
-from islab.engines import EngineChoice
+from islab.learn.engines import EngineChoice
 
 from .conftest import QUICK
 
@@ -136,7 +136,7 @@ import numpy as np
 import islab
 from islab import ISLaBClassifier
 try:
-    import islab.engines.native
+    import islab.learn.engines.native
 except ImportError:
     sys.exit(77)
 x = np.random.default_rng(0).normal(size=(60, 3))

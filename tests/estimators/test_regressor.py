@@ -4,7 +4,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from islab import ISLaBRegressor
-from islab.metrics import evaluate
+from islab.evaluate import evaluate
 from islab.report import render_report
 
 from .conftest import QUICK

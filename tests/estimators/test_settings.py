@@ -7,7 +7,7 @@ import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.estimators.settings import make_recipe
-from islab.recipe import default_recipe
+from islab.learn.recipe import default_recipe
 
 N_ROWS = 1000
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor, load
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.posterior import Initial, Posterior
 from islab.estimators.unused import over_all_covariates
-from islab.posterior import Initial, Posterior
 
 from .conftest import QUICK
 

@@ -5,11 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.paths import active_weights
+from islab.core.posterior import Posterior
+from islab.core.sparse import Units
 from islab.explain import explain_global, explain_local
-from islab.paths import active_weights
-from islab.posterior import Posterior
-from islab.sparse import Units
 
 
 def test_edges_are_those_of_the_network(make_network):

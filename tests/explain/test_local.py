@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from islab.core.network import forward
 from islab.explain import explain_local, summarise
 from islab.explain.choices import output_number, output_numbers
-from islab.network import forward
 
 LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
 
@@ -106,7 +106,7 @@ def test_draws_change_the_linear_region_too(make_network, make_rows):
     network = make_network(activation="relu")
     x = make_rows(network)
     weights, biases = network.draw(200, np.random.default_rng(0))
-    from islab.network import preactivations
+    from islab.core.network import preactivations
 
     z = preactivations(network.architecture, weights, biases, network.standardise(x))
     hidden = slice(0, network.architecture.units[-1].start)

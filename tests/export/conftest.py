@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from islab.architecture import Architecture
-from islab.posterior import Initial, Posterior
-from islab.sparse import Units
+from islab.core.architecture import Architecture
+from islab.core.posterior import Initial, Posterior
+from islab.core.sparse import Units
 
 HOSTILE = (
     'quote" \\n [label=x];',

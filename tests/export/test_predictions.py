@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from islab.architecture import ACTIVATIONS, Architecture
+from islab.core.architecture import ACTIVATIONS, Architecture
+from islab.core.likelihoods import LIKELIHOODS, get_likelihood
+from islab.core.posterior import Posterior
 from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
-from islab.likelihoods import LIKELIHOODS, get_likelihood
-from islab.posterior import Posterior
 
 CASES = [("leaky_relu", likelihood) for likelihood in LIKELIHOODS]
 CASES += [(activation, "bernoulli") for activation in ACTIVATIONS if activation != "leaky_relu"]

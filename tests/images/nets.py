@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from islab.history import History
+from islab.core.posterior import Initial
 from islab.images import ImageArchitecture, ImagePosterior, ISLaBImageClassifier
-from islab.posterior import Initial
+from islab.learn.history import History
 
 
 def architecture(shape=(2, 8, 8), channels=(3, 2), hidden=(3,), outputs=3, activation="relu", **kw):

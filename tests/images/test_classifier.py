@@ -10,7 +10,7 @@ import torch
 
 from islab.cli import main
 from islab.images import ISLaBImageClassifier
-from islab.store import NO_HASH, read, to_bytes
+from islab.io.store import NO_HASH, read, to_bytes
 
 SMALL = {
     "channels": (4, 6),

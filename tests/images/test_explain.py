@@ -5,11 +5,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from images.nets import architecture, pixels, posterior
-from images.test_paths import SPARSE
+from islab.core.likelihoods import get_likelihood
 from islab.images import explain_images
 from islab.images.network import forward, slopes
-from islab.likelihoods import get_likelihood
+from tests.images.nets import architecture, pixels, posterior
+from tests.images.test_paths import SPARSE
 
 ACTIVATIONS = ["relu", "leaky_relu", "identity"]
 

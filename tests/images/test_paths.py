@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from images.nets import architecture, pixels, posterior
 from islab.images.convolve import convolve, spread
 from islab.images.network import Numbers, forward
 from islab.images.paths import active_image_weights
+from tests.images.nets import architecture, pixels, posterior
 
 # Few weights stay, so that dead channels, bias-only chains and borders all occur.
 SPARSE = (-3.0, 0.7)

@@ -5,11 +5,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from images.nets import architecture, pixels, posterior
-from islab.engines.convolution import ConvolutionEngine
+from islab.core.priors import Prior
 from islab.images.network import Numbers, forward
 from islab.images.pooling import pool, unpool, winners
-from islab.priors import Prior
+from islab.learn.engines.torch.convolution import ConvolutionEngine
+from tests.images.nets import architecture, pixels, posterior
 
 # Sizes that are a multiple of the window and sizes that are not.
 LAYERS = [

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from images.nets import classifier, pixels, posterior
+from islab.evaluate import score_classes
 from islab.images import ISLaBImageClassifier
 from islab.images.report import telling_rows
-from islab.metrics import score_classes
+from tests.images.nets import classifier, pixels, posterior
 
 OPTIONS = {"n_examples": 3, "n_draws": 4}
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import islab
-from images.nets import architecture, classifier, pixels, posterior
-from images.test_paths import SPARSE
 from islab.images import ISLaBImageClassifier
-from islab.store import NO_HASH, read, to_bytes
+from islab.io.store import NO_HASH, read, to_bytes
+from tests.images.nets import architecture, classifier, pixels, posterior
+from tests.images.test_paths import SPARSE
 
 KINDS = [{}, {"stride": 1, "pool": (2, 3)}, {"hidden": ()}, {"outputs": 1}, {"channels": ()}]
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from images.nets import pixels, posterior
-from images.test_paths import SPARSE, masks
 from islab.images.network import Numbers, forward, slopes
 from islab.images.paths import active_image_weights
+from tests.images.nets import pixels, posterior
+from tests.images.test_paths import SPARSE, masks
 
 STEPS = [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}]
 

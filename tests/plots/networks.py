@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.posterior import Initial, Posterior
+from islab.core.sparse import Units
 from islab.explain import explain_local
-from islab.posterior import Initial, Posterior
-from islab.sparse import Units
 
 
 def network_of(n_edges, v=16, hidden=(5, 4), m=1, name="a rather long name of covariate {}"):

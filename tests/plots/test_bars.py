@@ -6,13 +6,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.posterior import Initial, Posterior
+from islab.core.sparse import Units
 from islab.explain import explain_local, integrated_gradients
 from islab.plots import attribution_bars, driver_bars, local_bars
 from islab.plots.style import number
-from islab.posterior import Initial, Posterior
-from islab.sparse import Units
-from plots.networks import explanation_of, network_of
+from tests.plots.networks import explanation_of, network_of
 
 NAMES = ("$broken^{", "two\nlines", "sex_F", "sex_M", "a long name " * 9, "_hidden", "plain")
 VARIABLES = ("$broken^{", "two\nlines", "sex", "sex", "a long name " * 9, "_hidden", "plain")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
 from islab.plots import inclusion_map, path_graph
-from islab.posterior import Posterior
-from plots.networks import network_of, texts
+from tests.plots.networks import network_of, texts
 
 
 def boxes_of_nodes(ax):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from images.nets import posterior
 from islab.explain import explain_global
 from islab.plots import contribution_map, pixel_maps
 from islab.plots.images import receptive_maps
-from plots.networks import explanation_of, network_of
+from tests.images.nets import posterior
+from tests.plots.networks import explanation_of, network_of
 
 
 def test_pixel_maps_show_the_counts_of_each_layer():

@@ -7,7 +7,7 @@ import pytest
 
 from islab import plots
 from islab.explain import integrated_gradients
-from plots.networks import explanation_of, network_of
+from tests.plots.networks import explanation_of, network_of
 
 HOSTILE = "$\\frac{1}$ <b>\n\\$ & % _ ^{"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from islab.metrics import calibration_error
+from islab.evaluate import calibration_error
 from islab.plots import calibration_curve, predictive_intervals
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from explain.conftest import posterior_of, units_of
+from islab.core.likelihoods import get_likelihood
 from islab.explain import explain_local
-from islab.likelihoods import get_likelihood
 from islab.report.whatif import network_data
+from tests.explain.conftest import posterior_of, units_of
 
 LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from report.conftest import BREAKOUT, SCRIPT, hostile_table
+from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
 
 def python_probability(classifier, covariates):

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from islab import ISLaBRegressor, load
-from islab.architecture import Architecture
-from islab.columns import Number
-from islab.posterior import Initial, Posterior
+from islab.core.architecture import Architecture
+from islab.core.posterior import Initial, Posterior
 from islab.report import render_report, write_report
 from islab.report.charts import Scale
 from islab.report.scores import score as scored
 from islab.report.variables import _reach
 from islab.report.whatif import draws_that_fit, network_data
-from report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
+from islab.tables.columns import Number
+from tests.report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
 
 
 class Reader(HTMLParser):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, ClassVar
 
-from islab.architecture import Architecture
-from islab.engines import Problem
+from islab.core.architecture import Architecture
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.rules import Rules
 from islab.estimators.settings import check_params, hidden_widths
+from islab.learn.engines import Problem
 
 HIDDEN = (50, 50)
 FEWEST_STEPS, MOST_STEPS, EPOCHS = 2_000, 10_000, 100

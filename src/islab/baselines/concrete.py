@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from islab.architecture import Architecture
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
 from islab.baselines.dropout import TEMPERATURE, ConcreteDropout, drop_gate, dropout_penalty
 from islab.baselines.passes import Pass, input_layers
-from islab.engines.base import Problem
-from islab.equations import sigmoid
+from islab.core.architecture import Architecture
+from islab.core.equations import sigmoid
+from islab.core.likelihoods import get_likelihood
+from islab.core.network import forward
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned, WeightDistribution
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, positive
-from islab.likelihoods import get_likelihood
-from islab.network import forward
+from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]

@@ -13,16 +13,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.passes import Pass
-from islab.engines.base import ADAM_BETAS, ADAM_EPS, Problem
-from islab.history import History
-from islab.likelihoods import get_likelihood
-from islab.posterior import Initial, Posterior
-from islab.progress import ProgressBar
-from islab.schedules import Schedule
-from islab.training import MOST_FAILURES, STEPS_AT_ONCE, TrainingError, epoch_order
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import get_likelihood
+from islab.core.posterior import Initial, Posterior
+from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem
+from islab.learn.history import History
+from islab.learn.loop import MOST_FAILURES, STEPS_AT_ONCE, TrainingError, epoch_order
+from islab.learn.progress import ProgressBar
+from islab.learn.schedules import Schedule
 
 Float = NDArray[np.floating]
 Slope = Callable[[Float], Float]

@@ -9,13 +9,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.passes import input_layers
 from islab.baselines.structure import NO_SPREAD
-from islab.posterior import Posterior
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
 
 if TYPE_CHECKING:
-    from islab.sparse import SparseNetwork, Units
+    from islab.core.sparse import SparseNetwork, Units
 
 Array = Any
 Float = NDArray[np.floating]
@@ -130,7 +130,7 @@ class ConcreteDropout:
         One probability for all inputs of a layer singles out no weight, so all stay, each with
         its probability of not being dropped as ``alpha``.
         """
-        from islab.sparse import SparseNetwork
+        from islab.core.sparse import SparseNetwork
 
         with np.errstate(divide="ignore"):
             lam = np.log(self.keep_probability()) - np.log(self.architecture.by_block(self.dropout))

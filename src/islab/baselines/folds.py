@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.engines.base import Problem
+from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]
 

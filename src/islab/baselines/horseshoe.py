@@ -8,19 +8,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
 from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
 from islab.baselines.scales import Horseshoe, factors_kl, factors_kl_slopes, log_moments
 from islab.baselines.thresholds import best_thresholds, expected_nll
-from islab.engines.base import LARGEST_LAMBDA, Problem
-from islab.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
+from islab.core.architecture import Architecture
+from islab.core.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
+from islab.core.priors import BIAS_TAU
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, positive, real
-from islab.priors import BIAS_TAU
+from islab.learn.engines.base import LARGEST_LAMBDA, Problem
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from islab.optional import needed
+from islab.core.dependencies import needed
 
 Float = NDArray[np.floating]
 

@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.base import Plan
 from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
 from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
-from islab.engines.base import ADAM_BETAS, Problem
+from islab.core.architecture import Architecture
+from islab.core.paths import active_weights
+from islab.core.posterior import Posterior
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, one_of, positive
-from islab.history import History
-from islab.paths import active_weights
-from islab.posterior import Posterior
-from islab.progress import ProgressBar
-from islab.schedules import Schedule
+from islab.learn.engines.base import ADAM_BETAS, Problem
+from islab.learn.history import History
+from islab.learn.progress import ProgressBar
+from islab.learn.schedules import Schedule
 
 Float = NDArray[np.floating]
 Start = Callable[[Architecture, Problem, str, np.random.Generator], Float]

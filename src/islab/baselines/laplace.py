@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.descent import LEAST_NOISE
-from islab.engines.base import Problem
-from islab.likelihoods import Likelihood
-from islab.network import activate, forward, preactivations, unit_flows
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import Likelihood
+from islab.core.network import activate, forward, preactivations, unit_flows
+from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]

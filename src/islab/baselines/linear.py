@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from islab.engines import Problem
 from islab.estimators import ISLaBRegressor
 from islab.estimators.base import Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
+from islab.learn.engines import Problem
 
 
 class BayesianLinearEstimator(NetworkEstimator):

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture, Block
-from islab.network import activate, activation_slope
+from islab.core.architecture import Architecture, Block
+from islab.core.network import activate, activation_slope
 
 Float = NDArray[np.floating]
 

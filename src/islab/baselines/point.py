@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from islab.baselines.base import BaselineEstimator, Plan
-from islab.engines import Problem
+from islab.core.posterior import Posterior
 from islab.estimators.base import Mask
 from islab.estimators.learned import Learned
 from islab.estimators.unused import learnable, over_all_covariates
-from islab.posterior import Posterior
+from islab.learn.engines import Problem
 
 SLOWEST, FASTEST, DISTANCE = 0.005, 0.05, 10.0
 

@@ -18,11 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from islab.baselines.sizes import Size, size_of
-from islab.columns import ColumnEncoder
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary
-from islab.estimators.table import all_or_nothing, checked_table, column_names
-from islab.estimators.target import (
+from islab.tables.columns import ColumnEncoder
+from islab.tables.frames import all_or_nothing, checked_table, column_names
+from islab.tables.targets import (
     checked_labels,
     checked_levels,
     checked_numbers,

@@ -9,13 +9,13 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
 from islab.baselines.passes import input_layers
 from islab.baselines.structure import lambda_of, rho_of
-from islab.posterior import Posterior
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
 
 if TYPE_CHECKING:
-    from islab.sparse import SparseNetwork, Units
+    from islab.core.sparse import SparseNetwork, Units
 
 Array = Any
 Float = NDArray[np.floating]
@@ -188,7 +188,7 @@ class Horseshoe:
 
     def median(self, *, units: Units | None = None) -> SparseNetwork:
         """The network of kept inputs; means and standard deviations are those of the products."""
-        from islab.sparse import SparseNetwork
+        from islab.core.sparse import SparseNetwork
 
         return SparseNetwork.from_posterior(self.pruned(), units=units)
 

@@ -20,19 +20,19 @@ from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best,
 from islab.baselines.laplace import Laplace, approximate, in_last_layer, prior_groups, prune
 from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
-from islab.engines import Problem
+from islab.core.network import forward
+from islab.core.paths import active_weights
+from islab.core.posterior import Posterior
+from islab.core.priors import BIAS_TAU
 from islab.estimators.base import Mask
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, one_of, real
-from islab.history import History
-from islab.network import forward
-from islab.paths import active_weights
-from islab.posterior import Posterior
-from islab.priors import BIAS_TAU
-from islab.progress import ProgressBar
-from islab.schedules import Schedule
+from islab.learn.engines import Problem
+from islab.learn.history import History
+from islab.learn.progress import ProgressBar
+from islab.learn.schedules import Schedule
 
 Float = NDArray[np.floating]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
-from islab.engines.base import LARGEST_LAMBDA, Parameters
-from islab.equations import inverse_softplus
-from islab.paths import active_weights, fed_units
-from islab.posterior import Posterior
-from islab.shrink import sent_constants
+from islab.core.architecture import Architecture
+from islab.core.equations import inverse_softplus
+from islab.core.paths import active_weights, fed_units
+from islab.core.posterior import Posterior
+from islab.learn.engines.base import LARGEST_LAMBDA, Parameters
+from islab.learn.shrink import sent_constants
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.scales import Horseshoe
-from islab.engines.base import Problem
-from islab.equations import slab_kl
-from islab.likelihoods import get_likelihood
-from islab.network import forward
-from islab.training import ELBO_PASSES
+from islab.core.equations import slab_kl
+from islab.core.likelihoods import get_likelihood
+from islab.core.network import forward
+from islab.learn.engines.base import Problem
+from islab.learn.loop import ELBO_PASSES
 
 Float = NDArray[np.floating]
 

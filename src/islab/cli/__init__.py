@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from islab.cli import compare, demo, explain, fit, predict, report, reproduce, summary
+from islab.cli import compare, demo, explain, fit, predict, report, summary
 
 COMMANDS = {
     "fit": fit,
@@ -18,7 +18,6 @@ COMMANDS = {
     "report": report,
     "summary": summary,
     "compare": compare,
-    "reproduce": reproduce,
     "demo": demo,
 }
 EXAMPLES = """\
@@ -29,7 +28,6 @@ examples:
   islab explain model.islab new.csv --row 3
   islab report model.islab new.csv -o report.html
   islab compare patients.csv --target diagnosis --jobs 2
-  islab reproduce wbc --quick
   islab demo
 """
 WRONG_INPUT = 2

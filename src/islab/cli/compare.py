@@ -29,7 +29,7 @@ class _List(argparse.Action):
     """Names the methods and ends."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        from islab.comparison import METHODS
+        from islab.evaluate.comparison import METHODS
 
         width = max(map(len, METHODS))
         for name, meaning in METHODS.items():
@@ -61,9 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.comparison import compare
-    from islab.comparison.methods import DEFAULT_METHODS, check_names
-    from islab.estimators.target import detected_task
+    from islab.evaluate.comparison import compare
+    from islab.evaluate.comparison.methods import DEFAULT_METHODS, check_names
+    from islab.tables.targets import detected_task
 
     outputs = [path for path in (args.csv, args.html, args.plot) if path is not None]
     for number, path in enumerate(outputs):
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _kept(data: str) -> Path:
     """Where fits are kept if the user does not say."""
-    from islab.datasets import cache_folder
+    from experiments.datasets import cache_folder
 
     folder = cache_folder() / "comparisons"
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _write(found: Any, args: argparse.Namespace) -> None:
     if args.html is not None:
         found.to_html(args.html)
     if args.plot is not None:
-        from islab.optional import needed
+        from islab.core.dependencies import needed
         from islab.plots.style import save_figure
 
         figure = needed("matplotlib.figure", "A plot", "islab-bnn[plots]").Figure

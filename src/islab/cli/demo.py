@@ -52,7 +52,7 @@ def breast_cancer(seed: int) -> dict[str, Any]:
     from sklearn.model_selection import train_test_split
 
     from islab import ISLaBClassifier
-    from islab.metrics import calibration_error
+    from islab.evaluate import calibration_error
 
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     split = train_test_split(X, y, test_size=0.1, random_state=seed, stratify=y)

@@ -10,7 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from islab.names import counted
+from islab.core.names import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def _show_network(model: Any, args: argparse.Namespace) -> None:
 
 def _show_rows(model: Any, args: argparse.Namespace) -> None:
     from islab.cli.predict import model_columns, text_columns
-    from islab.reading import SpoiltCell
+    from islab.tables.reading import SpoiltCell
 
     rows = list(dict.fromkeys(args.row or [0]))
     chosen = _chosen_rows(args.data, rows, text_columns(model))

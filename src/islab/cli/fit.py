@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from islab.cli.tables import add_column_arguments, read_training, require_output
-from islab.names import counted
+from islab.core.names import counted
 
 EXAMPLES = """\
 examples:
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.estimators.target import detected_task
+    from islab.tables.targets import detected_task
 
     require_output(args.output, args.data)
     require_output(args.report, args.data, args.output)

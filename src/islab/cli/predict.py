@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from islab import load
     from islab.cli.tables import read_pieces, require_output
-    from islab.files import replacing
+    from islab.io.files import replacing
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
@@ -59,7 +59,7 @@ def _predicted(
     model: Any, tables: Iterator[pd.DataFrame], args: argparse.Namespace
 ) -> Iterator[pd.DataFrame]:
     """Predictions of each piece of a table; a spoilt cell is found in the whole of it."""
-    from islab.reading import SpoiltCell
+    from islab.tables.reading import SpoiltCell
 
     n_rows = 0
     for table in tables:
@@ -84,8 +84,8 @@ def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
 
     Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
     """
-    from islab.columns import MISSING_LEVEL, Category
-    from islab.reading import is_number, labelled
+    from islab.tables.columns import MISSING_LEVEL, Category
+    from islab.tables.reading import is_number, labelled
 
     require_reads_tables(model)
 

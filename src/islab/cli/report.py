@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from islab.names import counted
+from islab.core.names import counted
 
 EXAMPLES = """\
 examples:

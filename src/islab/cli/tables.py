@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from islab.files import writable
+from islab.io.files import writable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -239,7 +239,7 @@ def _check_header(path: Path) -> None:
 
 
 def _parquet(path: Path) -> Iterator[pd.DataFrame]:
-    from islab.optional import needed
+    from islab.core.dependencies import needed
 
     parquet = needed("pyarrow.parquet", "Reading Parquet files")
     arrow = needed("pyarrow", "Reading Parquet files")

@@ -12,13 +12,17 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from islab.columns import ColumnEncoder
-from islab.engines import Problem
+from islab.core.likelihoods import Likelihood, Uncertainty, get_likelihood
+from islab.core.posterior import Posterior
+from islab.core.sparse import SparseNetwork, Units
 from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.learned import Learned, WeightDistribution
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
-from islab.estimators.table import (
+from islab.learn.engines import Problem
+from islab.learn.history import History
+from islab.tables.columns import ColumnEncoder
+from islab.tables.frames import (
     FEWEST_ROWS,
     checked_table,
     column_names,
@@ -26,11 +30,7 @@ from islab.estimators.table import (
     n_rows,
     rows_where,
 )
-from islab.estimators.target import target_scale
-from islab.history import History
-from islab.likelihoods import Likelihood, Uncertainty, get_likelihood
-from islab.posterior import Posterior
-from islab.sparse import SparseNetwork, Units
+from islab.tables.targets import target_scale
 
 if TYPE_CHECKING:
     from islab.explain import GlobalExplanation, LocalExplanation
@@ -316,7 +316,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             Only the median network: a few kilobytes that predict and explain, without the full
             posterior.
         """
-        from islab.store import save
+        from islab.io.store import save
 
         save(self, path, sparse=sparse)
 

@@ -12,8 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, Model, NetworkEstimator
 from islab.estimators.draws import by_rows
-from islab.estimators.table import all_or_nothing, checked_table
-from islab.estimators.target import checked_labels, checked_levels, interval_levels
+from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.targets import checked_labels, checked_levels, interval_levels
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.network import forward
+from islab.core.sparse import SparseNetwork, Units
 from islab.estimators.learned import WeightDistribution
-from islab.network import forward
-from islab.sparse import SparseNetwork, Units
 
 Float = NDArray[np.floating]
 Result = TypeVar("Result")

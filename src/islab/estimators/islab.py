@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from islab.architecture import Architecture
-from islab.engines import Problem
+from islab.core.architecture import Architecture
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.settings import engine_choice, make_recipe
 from islab.estimators.unused import learnable, over_all_covariates
-from islab.fitting import fit as fit_recipe
+from islab.learn.engines import Problem
+from islab.learn.fit import fit as fit_recipe
 
 
 class ISLaBEstimator(NetworkEstimator):

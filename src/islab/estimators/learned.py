@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
-from islab.history import History
+from islab.core.architecture import Architecture
+from islab.learn.history import History
 
 if TYPE_CHECKING:
-    from islab.sparse import SparseNetwork, Units
+    from islab.core.sparse import SparseNetwork, Units
 
 Float = NDArray[np.floating]
 
@@ -20,7 +20,7 @@ Float = NDArray[np.floating]
 class WeightDistribution(Protocol):
     """A distribution over the weights of a network, and the small network to read in it.
 
-    :class:`~islab.posterior.Posterior` is one; every baseline has its own.
+    :class:`~islab.core.posterior.Posterior` is one; every baseline has its own.
 
     Attributes
     ----------

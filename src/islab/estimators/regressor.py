@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
-from islab.estimators.table import all_or_nothing, checked_table
-from islab.estimators.target import (
+from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.targets import (
     checked_levels,
     checked_numbers,
     in_order,

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
-from islab.columns import KINDS, MISSING, Category, ColumnEncoder, Number, Variable
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import LIKELIHOODS
+from islab.core.posterior import Posterior
+from islab.core.sparse import SparseNetwork, Units
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.islab import ISLaBClassifier, ISLaBRegressor
 from islab.estimators.learned import WeightDistribution
 from islab.estimators.regressor import NetworkRegressor
-from islab.history import COLUMNS, History
-from islab.likelihoods import LIKELIHOODS
-from islab.posterior import Posterior
-from islab.sparse import SparseNetwork, Units
+from islab.learn.history import COLUMNS, History
+from islab.tables.columns import KINDS, MISSING, Category, ColumnEncoder, Number, Variable
 
 Arrays = dict[str, NDArray]
 

@@ -8,13 +8,13 @@ from math import ceil, inf
 from numbers import Integral
 from typing import Any
 
-from islab.architecture import ACTIVATIONS
-from islab.columns import MISSING
-from islab.engines import EngineChoice
+from islab.core.architecture import ACTIVATIONS
+from islab.core.posterior import Initial, inclusion_bounds
 from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
-from islab.posterior import Initial, inclusion_bounds
-from islab.recipe import Recipe, default_recipe
-from islab.stage import Plateau, Stage
+from islab.learn.engines import EngineChoice
+from islab.learn.recipe import Recipe, default_recipe
+from islab.learn.stage import Plateau, Stage
+from islab.tables.columns import MISSING
 
 NEVER = inf
 MOST_DRAWS = 1_000_000

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.sparse import SparseNetwork
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.regressor import NetworkRegressor
-from islab.sparse import SparseNetwork
 
 Arrays = dict[str, NDArray]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from islab.names import printable, shortened
+from islab.core.names import printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.engines.base import LARGEST_LAMBDA
-from islab.posterior import Posterior
-from islab.sparse import drop_covariates
+from islab.core.posterior import Posterior
+from islab.core.sparse import drop_covariates
+from islab.learn.engines.base import LARGEST_LAMBDA
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.network import PIECEWISE_LINEAR
-from islab.reading import is_number
-from islab.sparse import SparseNetwork, Units
+from islab.core.network import PIECEWISE_LINEAR
+from islab.core.sparse import SparseNetwork, Units
+from islab.tables.reading import is_number
 
 Float = NDArray[np.floating]
 Output = str | int  # a class may be any number or truth value

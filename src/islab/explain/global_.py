@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.paths import active_weights
+from islab.core.posterior import Posterior, portions
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import Output, checked_rows, is_piecewise_linear, output_number
 from islab.explain.pieces import linear_pieces
-from islab.paths import active_weights
-from islab.posterior import Posterior, portions
-from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,8 +108,8 @@ def explain_global(
     Examples
     --------
     >>> import numpy as np
-    >>> from islab.architecture import Architecture
-    >>> from islab.posterior import Posterior
+    >>> from islab.core.architecture import Architecture
+    >>> from islab.core.posterior import Posterior
     >>> posterior = Posterior.initialise(Architecture(2, (), 1), np.random.default_rng(0))
     >>> explanation = explain_global(posterior.median(), posterior=posterior, random_state=0)
     >>> explanation.covariates[["covariate", "count_0", "used_probability"]]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.network import preactivations
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import (
     Baseline,
     baseline_values,
@@ -15,8 +17,6 @@ from islab.explain.choices import (
     require_piecewise_linear,
 )
 from islab.explain.pieces import linear_pieces
-from islab.network import preactivations
-from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.dependencies import needed
+from islab.core.names import counted
+from islab.core.sparse import SparseNetwork, Units
 from islab.explain.choices import (
     Baseline,
     Output,
@@ -23,9 +26,6 @@ from islab.explain.choices import (
 )
 from islab.explain.pieces import linear_pieces
 from islab.explain.summary import Summary, summarise
-from islab.names import counted
-from islab.optional import needed
-from islab.sparse import SparseNetwork, Units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -352,8 +352,8 @@ def explain_local(
     Examples
     --------
     >>> import numpy as np
-    >>> from islab.architecture import Architecture
-    >>> from islab.posterior import Posterior
+    >>> from islab.core.architecture import Architecture
+    >>> from islab.core.posterior import Posterior
     >>> rng = np.random.default_rng(0)
     >>> posterior = Posterior.initialise(Architecture(3, (2,), 1), rng)
     >>> explanation = explain_local(posterior.median(), np.ones((5, 3)), random_state=0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.likelihoods import get_likelihood
-from islab.network import slopes
-from islab.sparse import SparseNetwork
+from islab.core.likelihoods import get_likelihood
+from islab.core.network import slopes
+from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 

@@ -6,12 +6,12 @@ the predictor and the response (probabilities, rates, expectations).
 
 from typing import Any
 
+from islab.core.dependencies import needed
+from islab.core.sparse import SparseNetwork
 from islab.export.formula import to_latex, to_text
 from islab.export.graph import to_dot, to_graphml, to_networkx
 from islab.export.onnx_model import to_onnx
 from islab.export.source import to_python
-from islab.optional import needed
-from islab.sparse import SparseNetwork
 
 __all__ = [
     "to_dot",

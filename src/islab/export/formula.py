@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from islab.architecture import LEAKY_SLOPE
+from islab.core.architecture import LEAKY_SLOPE
+from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core.names import printable
+from islab.core.sparse import SparseNetwork
 from islab.export.sums import Sum, sums
-from islab.likelihoods import LARGEST_LOG_RATE
-from islab.names import printable
-from islab.sparse import SparseNetwork
 
 
 def to_text(network: SparseNetwork, digits: int | None = None) -> str:
@@ -30,8 +30,8 @@ def to_text(network: SparseNetwork, digits: int | None = None) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from islab.architecture import Architecture
-    >>> from islab.posterior import Posterior
+    >>> from islab.core.architecture import Architecture
+    >>> from islab.core.posterior import Posterior
     >>> posterior = Posterior.initialise(
     ...     Architecture(2, (), 1), np.random.default_rng(0), likelihood="bernoulli"
     ... )

@@ -6,10 +6,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from islab.files import replacing
-from islab.names import printable
-from islab.optional import needed
-from islab.sparse import SparseNetwork
+from islab.core.dependencies import needed
+from islab.core.names import printable
+from islab.core.sparse import SparseNetwork
+from islab.io.files import replacing
 
 
 def to_networkx(network: SparseNetwork) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import LEAKY_SLOPE
-from islab.files import replacing
-from islab.likelihoods import LARGEST_LOG_RATE
-from islab.optional import needed
-from islab.sparse import SparseNetwork
+from islab.core.architecture import LEAKY_SLOPE
+from islab.core.dependencies import needed
+from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core.sparse import SparseNetwork
+from islab.io.files import replacing
 
 OPSET = 17
 IR_VERSION = 9

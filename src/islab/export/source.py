@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from islab.architecture import LEAKY_SLOPE
+from islab.core.architecture import LEAKY_SLOPE
+from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core.sparse import SparseNetwork
 from islab.export.sums import Sum, sums
-from islab.likelihoods import LARGEST_LOG_RATE
-from islab.sparse import SparseNetwork
 
 _ACTIVATIONS = {
     "relu": "return 0.0 if z <= 0 else z",
@@ -80,8 +80,8 @@ def to_python(network: SparseNetwork) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from islab.architecture import Architecture
-    >>> from islab.posterior import Posterior
+    >>> from islab.core.architecture import Architecture
+    >>> from islab.core.posterior import Posterior
     >>> network = Posterior.initialise(Architecture(2, (3,), 1), np.random.default_rng(0)).median()
     >>> module = {}
     >>> exec(to_python(network), module)

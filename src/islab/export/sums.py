@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from islab.sparse import SparseNetwork
+from islab.core.sparse import SparseNetwork
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from islab.architecture import LEAKY_SLOPE
-from islab.likelihoods import LARGEST_LOG_RATE
-from islab.sparse import SparseNetwork
+from islab.core.architecture import LEAKY_SLOPE
+from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core.sparse import SparseNetwork
 
 
 class TorchNetwork(nn.Module):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from islab.optional import needed
+from islab.core.dependencies import needed
 
 PURPOSE = "The backbone {name!r}"
 # Convolutions on a CPU are up to twice as fast on this layout, but a module of the user's may

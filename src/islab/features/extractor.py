@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from islab.core.dependencies import needed
 from islab.features.pixels import unit_pixels
 from islab.features.store import FeatureStore, image_keys
 from islab.images.data import checked_images, shape_of
-from islab.optional import needed
 
 if TYPE_CHECKING:
     from islab.features.backbones import Backbone

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.files import replacing
+from islab.io.files import replacing
 
 if TYPE_CHECKING:
     from islab.features.backbones import Backbone

@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from islab.core.dependencies import needed
+from islab.core.likelihoods import get_likelihood
+from islab.core.posterior import Initial
+from islab.core.priors import EmpiricalBayes
 from islab.estimators.settings import hidden_widths
-from islab.estimators.target import interval_levels
-from islab.history import History
 from islab.images.data import Source, checked_images, make_source, pixel_chunks
 from islab.images.explain import ImageExplanation, explain_images
 from islab.images.geometry import ImageArchitecture, Shape
@@ -24,13 +26,11 @@ from islab.images.settings import check_image_params, engine_choice
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary, summarise_images
 from islab.images.training import train_images
-from islab.likelihoods import get_likelihood
-from islab.optional import needed
-from islab.posterior import Initial
-from islab.priors import EmpiricalBayes
-from islab.progress import ProgressBar
-from islab.schedules import Schedule
-from islab.stage import Stage
+from islab.learn.history import History
+from islab.learn.progress import ProgressBar
+from islab.learn.schedules import Schedule
+from islab.learn.stage import Stage
+from islab.tables.targets import interval_levels
 
 Float = NDArray[np.floating]
 Model = Literal["full", "median"]
@@ -175,7 +175,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _engine(self, source: Source, stage: Stage, seed: int) -> Any:
-        from islab.engines.convolution import ConvolutionEngine
+        from islab.learn.engines.torch.convolution import ConvolutionEngine
 
         n_classes = len(source.classes)
         net = self._architecture(source.image_shape, n_classes)

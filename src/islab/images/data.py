@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.estimators.target import plain_labels
 from islab.images.geometry import Shape
-from islab.training import epoch_order
+from islab.learn.loop import epoch_order
+from islab.tables.targets import plain_labels
 
 Float = NDArray[np.floating]
 Batch = tuple[Float, NDArray[np.intp]]

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.likelihoods import get_likelihood
+from islab.core.network import PIECEWISE_LINEAR
+from islab.core.sparse import Units
 from islab.explain.choices import Output, output_numbers
 from islab.explain.local import LocalExplanation, check_memory
 from islab.images.geometry import Shape
 from islab.images.network import slopes
 from islab.images.sparse import SparseImageNetwork
-from islab.likelihoods import get_likelihood
-from islab.network import PIECEWISE_LINEAR
-from islab.sparse import Units
 
 Float = NDArray[np.floating]
 

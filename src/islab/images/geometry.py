@@ -1,7 +1,7 @@
 """The shape of a convolutional network: convolutions, then an input-skip head on their features.
 
 A convolution is the dense layer that every patch of the image passes through: its kernels are the
-weights of an :class:`~islab.architecture.Architecture` whose covariates are the ``channels *
+weights of an :class:`~islab.core.architecture.Architecture` whose covariates are the ``channels *
 kernel_size**2`` numbers of a patch and whose outputs are the channels it makes. Posteriors, priors,
 flows and draws of kernels are those of that dense layer.
 
@@ -18,7 +18,7 @@ from math import ceil, prod
 from numbers import Integral
 from typing import Any
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
 
 Shape = tuple[int, int, int]
 

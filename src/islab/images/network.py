@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab import network as dense
+from islab.core import network as dense
 from islab.images.convolve import convolve, spread
 from islab.images.geometry import ImageArchitecture
 from islab.images.pooling import pool, unpool, winners

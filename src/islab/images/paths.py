@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.paths import active_weights
 from islab.images.convolve import convolve, patches, spread
 from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.pooling import pool, unpool
-from islab.paths import active_weights
 
 Mask = NDArray[np.bool_]
 

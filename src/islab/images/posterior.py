@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.posterior import Initial, Posterior
 from islab.images.geometry import ImageArchitecture
 from islab.images.network import Numbers
-from islab.posterior import Initial, Posterior
 
 if TYPE_CHECKING:
     from islab.images.sparse import SparseImageNetwork

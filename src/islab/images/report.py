@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.files import replacing, writable
-from islab.metrics import score_classes
-from islab.names import printable
+from islab.core.names import printable
+from islab.evaluate import score_classes
+from islab.io.files import replacing, writable
 from islab.plots import style
 from islab.report.page import COLOURS, own_file
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from islab.engines import EngineChoice
+from islab.core.network import PIECEWISE_LINEAR
 from islab.estimators.rules import Rules, count, one_of, positive, widths
-from islab.network import PIECEWISE_LINEAR
+from islab.learn.engines import EngineChoice
 
 _COUNT = "a whole number of at least 1"
 _EACH = "a whole number, or one for each layer"

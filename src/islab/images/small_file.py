@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.sparse import Units
 from islab.estimators.restore import BadState, Reader, read_network
 from islab.estimators.state import NETWORK_ARRAYS
 from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.sparse import SparseImageNetwork, feature_names
-from islab.sparse import Units
 
 Arrays = dict[str, NDArray]
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.equations import inverse_softplus
+from islab.core.equations import inverse_softplus
+from islab.core.network import activate
+from islab.core.posterior import Posterior
+from islab.core.sparse import SparseNetwork, Units, used_multipliers
 from islab.images.convolve import convolve, spread
 from islab.images.geometry import Convolution, ImageArchitecture, Shape
 from islab.images.network import Numbers, forward
 from islab.images.paths import fed_places, heard_places, used_weights
 from islab.images.pooling import pool, unpool
 from islab.images.posterior import ImagePosterior
-from islab.network import activate
-from islab.posterior import Posterior
-from islab.sparse import SparseNetwork, Units, used_multipliers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import Architecture
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
 from islab.estimators.state import CLASS_TYPES
-from islab.files import replacing
-from islab.history import COLUMNS, History
 from islab.images.posterior import ImagePosterior
 from islab.images.settings import check_image_params
 from islab.images.small_file import small_network, small_state
-from islab.posterior import Posterior
-from islab.store import read, to_bytes
+from islab.io.files import replacing
+from islab.io.store import read, to_bytes
+from islab.learn.history import COLUMNS, History
 
 if TYPE_CHECKING:
     from islab.images.classifier import ISLaBImageClassifier

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from islab.equations import sigmoid
-from islab.history import History
+from islab.core.equations import sigmoid
+from islab.core.priors import EmpiricalBayes, Prior
 from islab.images.data import Source
 from islab.images.paths import active_image_weights
 from islab.images.posterior import ImagePosterior
-from islab.priors import EmpiricalBayes, Prior
-from islab.stage import Stage
-from islab.training import MOST_FAILURES, STEPS_AT_ONCE, TrainingError
+from islab.learn.history import History
+from islab.learn.loop import MOST_FAILURES, STEPS_AT_ONCE, TrainingError
+from islab.learn.stage import Stage
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from islab.engines.base import State
-    from islab.engines.convolution import ConvolutionEngine
+    from islab.learn.engines.base import State
+    from islab.learn.engines.torch.convolution import ConvolutionEngine
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from islab.core.dependencies import needed
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import Output, output_number
-from islab.optional import needed
 from islab.plots.inclusion import inclusion_map
 from islab.plots.layout import FONT, PILL, Layout, Wire, layered
 from islab.plots.style import INK, MUTED, NEGATIVE, PAPER, POSITIVE, fresh_axes, number, shown
-from islab.sparse import SparseNetwork
 
 MARGIN_TOP, MARGIN_BOTTOM = 0.75, 0.5
 FEW_EDGES = 30

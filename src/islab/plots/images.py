@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.dependencies import needed
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import Output, baseline_name, output_numbers
-from islab.optional import needed
 from islab.plots.style import FAINT, INK, axes_grid, diverging, heading, number, shown
-from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     from islab.explain.local import LocalExplanation

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import Output
 from islab.explain.global_ import explain_global
 from islab.plots.style import INK, MUTED, fresh_axes, heading, sequential, shown
-from islab.sparse import SparseNetwork
 
 
 def inclusion_map(

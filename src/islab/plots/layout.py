@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from islab.core.sparse import SparseNetwork
 from islab.plots.style import on_one_line
-from islab.sparse import SparseNetwork
 
 ROW = 0.34
 PILL = 0.24

@@ -83,9 +83,9 @@ def calibration_curve(
     Notes
     -----
     Intervals are Jeffreys': quantiles of a Beta distribution given the counts of the bin. The
-    heading states :func:`~islab.metrics.calibration_error`, whose ten bins are of equal width.
+    heading states :func:`~islab.evaluate.calibration_error`, whose ten bins are of equal width.
     """
-    from islab.metrics import calibration_error
+    from islab.evaluate import calibration_error
 
     found = calibration(y, probability, n_bins)
     ax = fresh_axes(ax, 4.6, 4.4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from islab.files import replacing
-from islab.names import printable, shortened
-from islab.optional import needed
+from islab.core.dependencies import needed
+from islab.core.names import printable, shortened
+from islab.io.files import replacing
 
 POSITIVE = "#2c6fbb"
 NEGATIVE = "#d9722e"

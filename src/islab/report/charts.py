@@ -13,7 +13,7 @@ from islab.plots.predictive import Calibration
 from islab.plots.style import number, on_one_line
 
 if TYPE_CHECKING:
-    from islab.history import History
+    from islab.learn.history import History
 
 Float = NDArray[np.floating]
 

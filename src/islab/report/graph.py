@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from islab.names import printable
+from islab.core.names import printable
+from islab.core.sparse import SparseNetwork
 from islab.plots.layout import PILL, Layout, Node, Wire, layered
 from islab.plots.style import number
-from islab.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.estimators.target import in_order
-from islab.names import printable
+from islab.core.names import printable
 from islab.plots import style
 from islab.plots.bars import SCALES
 from islab.report.charts import history_charts
@@ -22,11 +21,12 @@ from islab.report.rows import chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of
 from islab.report.whatif import draws_that_fit, network_data
+from islab.tables.targets import in_order
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.sparse import SparseNetwork
+    from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 
@@ -76,7 +76,7 @@ def write_report(
     >>> model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(X, y)
     >>> write_report(getfixture("tmp_path") / "iris.html", model, X, y)
     """
-    from islab.files import replacing
+    from islab.io.files import replacing
 
     page = render_report(model, X, y, rows=rows, n_draws=n_draws, level=level, title=title)
     with replacing(path) as file:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.likelihoods import get_likelihood
 from islab.estimators.draws import by_rows
-from islab.likelihoods import get_likelihood
-from islab.metrics import interval_coverage, interval_width, score_classes
+from islab.evaluate import interval_coverage, interval_width, score_classes
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart

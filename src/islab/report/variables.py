@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.columns import Category, ColumnEncoder, Number, Variable
-from islab.names import printable
+from islab.core.names import printable
+from islab.core.sparse import SparseNetwork
 from islab.plots.style import number, on_one_line
-from islab.sparse import SparseNetwork
+from islab.tables.columns import Category, ColumnEncoder, Number, Variable
 
 Float = NDArray[np.floating]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.architecture import LEAKY_SLOPE
+from islab.core.architecture import LEAKY_SLOPE
+from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core.names import printable
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import is_piecewise_linear
-from islab.likelihoods import LARGEST_LOG_RATE
-from islab.names import printable
-from islab.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 

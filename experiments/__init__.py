@@ -1,0 +1,1 @@
+"""The paper's experiments, data sets and benchmarks, on top of the package."""

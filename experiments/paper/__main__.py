@@ -1,0 +1,153 @@
+"""Run an experiment of the paper and set its numbers beside the paper's.
+
+NAME is a data set, an experiment with images (mnist-bcnn, cifar10-bcnn, cifar10-hybrid), a study
+(initialisation, explanations, structures, cost, choices, image-maps) or `all`, the data sets.
+Every finished run is kept in the results folder at once; the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from experiments.paper import DATASETS, IMAGE_METHODS, IMAGES, METHODS, RECIPES, STUDIES
+
+EXAMPLES = """\
+examples:
+  python -m experiments.paper wbc
+  python -m experiments.paper linear-0.5 --method islab-lrt --recipe default --seeds 3
+  python -m experiments.paper all --jobs 2 --results results
+  python -m experiments.paper mice --quick
+  python -m experiments.paper initialisation --results results
+  python -m experiments.paper all --results docs/results/raw --pages docs/results
+"""
+MOST_QUICK_SEEDS = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = [*DATASETS, *IMAGES, *STUDIES, "all"]
+    parser.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
+    parser.add_argument(
+        "--method", action="append", choices=METHODS, help="all if not given; repeatable"
+    )
+    parser.add_argument(
+        "--recipe",
+        choices=RECIPES,
+        help="the paper's settings, or nothing set; both if not given; not of studies",
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=10, help="how many, from 0 on (default 10); not of studies"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes, at most one for each core (default 1)"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a few rows and epochs and at most two seeds, to see that all runs",
+    )
+    parser.add_argument("--force", action="store_true", help="run also what is stored")
+    parser.add_argument(
+        "--results", default="results", metavar="FOLDER", help="JSON lines (default results)"
+    )
+    parser.add_argument(
+        "--pages",
+        metavar="FOLDER",
+        help="write the stored numbers of NAME into the Markdown pages there; run nothing",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    if args.seeds < 1:
+        raise ValueError(f"Got --seeds {args.seeds}, expected at least 1")
+    if args.jobs < 1:
+        raise ValueError(f"Got --jobs {args.jobs}, expected at least 1")
+    if args.quick and args.pages is not None:
+        raise ValueError("Got --quick with --pages, expected pages of whole runs; leave one out")
+    args.method = list(dict.fromkeys(args.method or METHODS))
+    folder = Path(args.results) / "quick" if args.quick else Path(args.results)
+    if args.pages is not None:
+        from experiments.paper.pages import write_pages
+
+        for page in write_pages(folder, args.pages, args.name):
+            print(page)
+    elif args.name in STUDIES:
+        _run_study(args, folder)
+    else:
+        _run_datasets(args, folder)
+
+
+def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
+    from experiments.paper.cells import Results
+    from experiments.paper.runner import plan, run_cells
+    from experiments.paper.tables import text_table
+
+    names = DATASETS if args.name == "all" else (args.name,)
+    seeds = range(min(args.seeds, MOST_QUICK_SEEDS) if args.quick else args.seeds)
+    cells = plan(names, args.method, (args.recipe,) if args.recipe else RECIPES, seeds)
+    if not cells and args.name in IMAGES:
+        raise ValueError(
+            f"{args.name} runs with nothing set only, by {' and '.join(IMAGE_METHODS)}; "
+            "try --recipe default"
+        )
+    if not cells:
+        raise ValueError(
+            f"The paper has no setting of {', '.join(args.method)} on {args.name}; "
+            "try --recipe default"
+        )
+    results = Results(folder)
+    failures = run_cells(
+        cells, results, jobs=args.jobs, quick=args.quick, force=args.force, progress=True
+    )
+    stored = results.read(names)
+    for name in names:
+        records = [stored[cell] for cell in cells if cell in stored and cell.dataset == name]
+        if records:
+            print(text_table(name, records, args.quick), end="\n\n")
+    if failures:
+        _say_failures(failures)
+        raise RuntimeError(f"{len(failures)} of {len(cells)} runs could not be made")
+
+
+def _say_failures(failures: list[dict[str, Any]]) -> None:
+    """One line for each reason."""
+    reasons = Counter(
+        (f"{record['dataset']}, {record['method']}", record["error"]) for record in failures
+    )
+    for (what, error), count in reasons.items():
+        print(f"not run: {what} ({count} seeds and recipes): {error}", file=sys.stderr)
+
+
+def _run_study(args: argparse.Namespace, folder: Path) -> None:
+    from experiments.paper.studies import run_study
+
+    options = {"jobs": args.jobs, "quick": args.quick, "force": args.force}
+    for line in run_study(args.name, folder, methods=args.method, **options):
+        print(line)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.paper",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    try:
+        run(parser.parse_args(arguments))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Forward and backward through networks whose weights are known numbers.
+
+``weights`` is (..., weights) and ``biases`` (..., units) in the flat order of an
+:class:`~islab.core.architecture.Architecture`; leading axes are draws. Everything is numpy and runs
+over all draws and rows at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import LEAKY_SLOPE, Architecture
+from islab.core.equations import sigmoid
+
+Float = NDArray[np.floating]
+
+PIECEWISE_LINEAR = ("relu", "leaky_relu", "identity")
+NUMBERS_IN_CACHE = 250_000
+
+
+def activate(name: str, z: Float) -> Float:
+    """The activation function of that name."""
+    if name == "relu":
+        return np.maximum(z, 0)
+    if name == "leaky_relu":
+        return np.where(z > 0, z, LEAKY_SLOPE * z)
+    if name == "sigmoid":
+        return sigmoid(z)
+    if name == "tanh":
+        return np.tanh(z)
+    return z
+
+
+def activation_slope(name: str, z: Float, value: Float | None = None) -> Float:
+    """Its derivative at ``z``, where its ``value`` may be known."""
+    if name == "relu":
+        return (z > 0).astype(z.dtype)
+    if name == "leaky_relu":
+        return np.where(z > 0, 1.0, LEAKY_SLOPE).astype(z.dtype)
+    if name == "sigmoid":
+        probability = sigmoid(z) if value is None else value
+        return probability * (1 - probability)
+    if name == "tanh":
+        return 1 - (np.tanh(z) if value is None else value) ** 2
+    return np.ones_like(z)
+
+
+def preactivations(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
+    """What every unit sums up, (..., rows, units); the last ``n_outputs`` are the predictor."""
+    lead = np.broadcast_shapes(weights.shape[:-1], biases.shape[:-1])
+    z = np.empty((*lead, len(x), architecture.n_units))
+    z[...] = biases[..., None, :]
+    covariates = architecture.covariate_matrix(weights)
+    z[..., : architecture.n_covariate_rows] += x @ np.swapaxes(covariates, -1, -2)
+    for layer in range(1, architecture.n_layers):
+        block = architecture.hidden_block(layer)
+        if block.size:
+            hidden = activate(architecture.activation, z[..., architecture.units[layer - 1]])
+            z[..., architecture.units[layer]] += hidden @ np.swapaxes(block.view(weights), -1, -2)
+    return z
+
+
+def forward(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
+    """The linear predictor of a network (rows, outputs), or of draws (draws, rows, outputs).
+
+    Draws of a network pass few at a time, so that what their units sum up stays in the caches.
+    """
+    outputs = architecture.units[-1]
+    if weights.ndim == 1:
+        return preactivations(architecture, weights, biases, x)[..., outputs]
+    biases = np.broadcast_to(biases, (len(weights), architecture.n_units))
+    at_once = max(1, NUMBERS_IN_CACHE // max(1, len(x) * architecture.n_units))
+    eta = np.empty((len(weights), len(x), architecture.n_outputs))
+    for first in range(0, len(weights), at_once):
+        few = slice(first, first + at_once)
+        eta[few] = preactivations(architecture, weights[few], biases[few], x)[..., outputs]
+    return eta
+
+
+def slopes(
+    architecture: Architecture, weights: Float, biases: Float, x: Float
+) -> tuple[Float, Float]:
+    """The predictor (..., rows, outputs) and its gradient (..., rows, outputs, covariates).
+
+    With a piecewise-linear activation the gradient is the exact slope of the linear piece that
+    contains the row.
+    """
+    z = preactivations(architecture, weights, biases, x)
+    covariates = architecture.covariate_matrix(weights)
+    outputs = architecture.units[-1]
+    lead = z.shape[:-1]
+    flow = np.broadcast_to(
+        np.eye(architecture.n_outputs), (*lead, architecture.n_outputs, architecture.n_outputs)
+    )
+    gradient = np.zeros((*lead, architecture.n_outputs, architecture.n_covariates))
+    for layer in reversed(range(architecture.n_layers)):
+        units = architecture.units[layer]
+        if architecture.input_skip or layer == 0:
+            gradient += flow @ covariates[..., None, units, :]
+        if layer:
+            block = architecture.hidden_block(layer)
+            below = z[..., architecture.units[layer - 1]]
+            slope = activation_slope(architecture.activation, below)
+            flow = (flow @ block.view(weights)[..., None, :, :]) * slope[..., None, :]
+    return z[..., outputs], gradient
+
+
+def unit_flows(architecture: Architecture, weights: Float, z: Float, flow: Float) -> Float:
+    """Derivatives by every unit's sum, (columns, rows, units), from those by the predictor.
+
+    Parameters
+    ----------
+    weights : (weights,)
+    z : (rows, units)
+        What the units sum up, see :func:`preactivations`.
+    flow : (columns, rows, outputs)
+    """
+    flows = np.empty((*flow.shape[:-1], architecture.n_units))
+    flows[..., architecture.units[-1]] = flow
+    for layer in reversed(range(1, architecture.n_layers)):
+        wires, below = architecture.hidden_block(layer).view(weights), architecture.units[layer - 1]
+        slope = activation_slope(architecture.activation, z[:, below])
+        flows[..., below] = flows[..., architecture.units[layer]] @ wires * slope
+    return flows

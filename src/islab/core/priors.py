@@ -1,0 +1,119 @@
+"""Spike-and-slab priors by block, and how the data set them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.equations import sigmoid, softplus
+
+Float = NDArray[np.floating]
+
+BIAS_TAU = 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Slab scale and inclusion probability of each block of weights.
+
+    Attributes
+    ----------
+    tau, psi : (blocks,)
+        In the order of ``architecture.blocks``.
+    bias_tau : float
+        Standard deviation of the biases' Gaussian prior.
+    df : float, optional
+        Degrees of freedom of a Student-t slab; None for the Gaussian.
+    """
+
+    tau: Float
+    psi: Float
+    bias_tau: float = BIAS_TAU
+    df: float | None = None
+
+    @classmethod
+    def same(
+        cls,
+        architecture: Architecture,
+        *,
+        tau: float,
+        psi: float,
+        df: float | None = None,
+        bias_tau: float = BIAS_TAU,
+    ) -> Prior:
+        """One scale and one inclusion probability for all blocks."""
+        if not 0 < tau < np.inf:
+            raise ValueError(f"Got tau={tau}, expected a positive number.")
+        if not 0 < psi < 1:
+            raise ValueError(f"Got psi={psi}, expected a number between 0 and 1.")
+        if not 0 < bias_tau < np.inf:
+            raise ValueError(f"Got bias_tau={bias_tau}, expected a positive number.")
+        if df is not None and not 0 < df < np.inf:
+            raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
+        n_blocks = len(architecture.blocks)
+        return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), bias_tau, df)
+
+    def excluded_kl(self, n_dropped: NDArray[np.intp]) -> float:
+        """Divergence of weights that were dropped for good, by block."""
+        return float(-(n_dropped * np.log1p(-self.psi)).sum())
+
+
+@dataclass(frozen=True)
+class EmpiricalBayes:
+    """How the priors follow the posterior during training.
+
+    Parameters
+    ----------
+    tau_from, psi_from : float
+        Share of the stage after which each is learned; 1 or more leaves it fixed.
+    psi_shape : (a, b)
+        Beta prior on the inclusion probability; a larger b gives sparser networks.
+    largest_psi : float
+        Upper bound on the inclusion probability.
+    pooled : bool
+        One prior for all blocks instead of one each.
+    """
+
+    tau_from: float = 0.05
+    psi_from: float = 0.30
+    psi_shape: tuple[float, float] = (1.0, 10.0)
+    largest_psi: float = 0.5
+    pooled: bool = False
+
+    def update(
+        self,
+        prior: Prior,
+        architecture: Architecture,
+        mu: Float,
+        rho: Float,
+        lam: Float,
+        n_initial: NDArray[np.intp],
+        progress: float,
+    ) -> Prior:
+        """The prior that the current posterior suggests.
+
+        ``tau**2 = (2 + sum alpha E[w**2]) / (2 + sum alpha)`` and
+        ``psi = (a + sum alpha) / (a + b + weights)``, where dropped weights still count.
+        """
+        alpha = sigmoid(lam).astype(float)
+        second = np.asarray(softplus(rho), dtype=float) ** 2 + np.asarray(mu, dtype=float) ** 2
+        if prior.df is not None:
+            tau = architecture.by_block(prior.tau)
+            second = second * (prior.df + 1) / (prior.df + second / tau**2)
+        included = self._sum(alpha, architecture)
+        energy = self._sum(alpha * second, architecture)
+        counts = np.full_like(included, n_initial.sum()) if self.pooled else n_initial
+        tau, psi = prior.tau, prior.psi
+        if progress >= self.tau_from:
+            tau = np.sqrt((2 + energy) / (2 + included))
+        if progress >= self.psi_from:
+            a, b = self.psi_shape
+            psi = np.clip((a + included) / (a + b + counts), 1e-6, self.largest_psi)
+        return replace(prior, tau=tau, psi=psi)
+
+    def _sum(self, values: Float, architecture: Architecture) -> NDArray[np.float64]:
+        sums = np.array([values[block.weights].sum() for block in architecture.blocks])
+        return np.full_like(sums, sums.sum()) if self.pooled else sums

@@ -1,0 +1,389 @@
+"""The small network that training leaves: it predicts, and everything about it can be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.network import activate, activation_slope, forward
+from islab.core.paths import active_weights, fed_units, heard_units
+from islab.core.posterior import Posterior, portions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float = NDArray[np.floating]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The user's names and units, and how the network's own standardised ones follow from them.
+
+    Attributes
+    ----------
+    x_center, x_scale : (covariates,)
+        The network reads ``(x - x_center) / x_scale``.
+    y_center, y_scale : (outputs,)
+        The linear predictor in the user's units is ``y_center + y_scale * eta``.
+    names : tuple of str
+        Covariates.
+    outputs : tuple of str
+        Outputs; for the categorical likelihood, the classes.
+    variables : tuple of str
+        For each covariate the variable it belongs to: one-hot columns share theirs.
+    """
+
+    x_center: Float
+    x_scale: Float
+    y_center: Float
+    y_scale: Float
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    @classmethod
+    def plain(cls, n_covariates: int, n_outputs: int) -> Units:
+        """Data as they are: ``x0``, ``x1``, ... and ``y0``, ``y1``, ..."""
+        names = tuple(f"x{column}" for column in range(n_covariates))
+        return cls(
+            x_center=np.zeros(n_covariates),
+            x_scale=np.ones(n_covariates),
+            y_center=np.zeros(n_outputs),
+            y_scale=np.ones(n_outputs),
+            names=names,
+            outputs=tuple(f"y{output}" for output in range(n_outputs)),
+            variables=names,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseNetwork:
+    """Used weights of a median network, in float64, with the covariates they read.
+
+    Attributes
+    ----------
+    architecture : Architecture
+        The *compact* network: only used covariates and active hidden units.
+    covariates : (used covariates,) int
+        Columns of the data that the compact network reads.
+    unit_labels : (units,) int
+        Number of each unit in its layer of the posterior.
+    edges : (edges,) int
+        Flat positions of the used weights in the compact network.
+    mu, sigma, alpha : (edges,)
+    bias_mu, bias_sigma : (units,)
+        Constants of units that no covariate feeds are folded in.
+    likelihood : str
+    noise : (outputs,)
+        Noise variance of Gaussian outputs, in standardised units.
+    n_weights_initial : int
+        Weights of the network before training.
+    units : Units
+        Names, and the scales of the data: every method takes rows in the user's units.
+    multipliers : (bank, inputs), optional
+        Draws of the flow's ``z`` for each input of a layer that has edges.
+    input_index : (edges,), optional
+        Column of ``multipliers`` for each edge.
+    """
+
+    architecture: Architecture
+    covariates: Index
+    unit_labels: Index
+    edges: Index
+    mu: Float
+    sigma: Float
+    alpha: Float
+    bias_mu: Float
+    bias_sigma: Float
+    likelihood: str
+    noise: Float
+    n_weights_initial: int
+    units: Units
+    multipliers: Float | None = None
+    input_index: Index | None = None
+
+    @classmethod
+    def from_posterior(
+        cls, posterior: Posterior, threshold: float = 0.5, units: Units | None = None
+    ) -> SparseNetwork:
+        """Keeps weights with ``alpha > threshold`` on active paths."""
+        full = posterior.architecture
+        if not 0 <= threshold < 1:
+            raise ValueError(f"Got threshold={threshold}, expected a number from 0 to below 1.")
+        if not np.isfinite(posterior.mu).all() or np.isnan(posterior.lam).any():
+            raise ValueError("Got a posterior with missing or infinite weights; train it again.")
+        kept = np.asarray(posterior.alpha > threshold)
+        active = active_weights(full, kept)
+        living = fed_units(full, active) & heard_units(full, active)
+        living[full.units[-1]] = True
+        masks = [living[units] for units in full.units[:-1]]
+        remaining = full.keep_units(masks)
+        used_columns = _used_covariates(full, active)
+        compact, positions = drop_covariates(remaining.architecture, used_columns)
+        weights = remaining.weights[positions]
+        edges = np.flatnonzero(active[weights])
+        chosen = weights[edges]
+        bias_mu, bias_sigma = _folded_biases(posterior, kept)
+        labels = np.concatenate([np.arange(width) for width in full.widths])
+        multipliers, input_index = used_multipliers(posterior, chosen)
+        return cls(
+            architecture=compact,
+            covariates=used_columns,
+            unit_labels=labels[remaining.units],
+            edges=edges,
+            mu=posterior.mu[chosen].astype(float),
+            sigma=posterior.sigma[chosen].astype(float),
+            alpha=posterior.alpha[chosen].astype(float),
+            bias_mu=bias_mu[remaining.units],
+            bias_sigma=bias_sigma[remaining.units],
+            likelihood=posterior.likelihood,
+            noise=np.array(posterior.noise, dtype=float),
+            n_weights_initial=posterior.n_weights_initial,
+            units=units or Units.plain(full.n_covariates, full.n_outputs),
+            multipliers=multipliers,
+            input_index=input_index,
+        )
+
+    # -- predicting ---------------------------------------------------------------------
+
+    def mean_weights(self) -> Float:
+        """Flat weights of the compact network at the posterior mean."""
+        return self._scatter(self.edge_means())
+
+    def edge_means(self) -> Float:
+        """Posterior mean of each used weight."""
+        if self.multipliers is None:
+            return self.mu
+        return self.mu * self.multipliers.mean(axis=0)[self.input_index]
+
+    def edge_sds(self) -> Float:
+        """Posterior standard deviation of each used weight."""
+        if self.multipliers is None:
+            return self.sigma
+        return np.sqrt(self.sigma**2 + self.mu**2 * self.multipliers.var(axis=0)[self.input_index])
+
+    def predictor(self, x: Float) -> Float:
+        """Linear predictor at the posterior mean of the weights, (rows, outputs)."""
+        columns = self.standardise(x)
+        return self._in_units(
+            forward(self.architecture, self.mean_weights(), self.bias_mu, columns)
+        )
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Coherent draws of the compact weights and biases."""
+        mu = self.mu
+        if self.multipliers is not None:
+            chosen = rng.integers(len(self.multipliers), size=n_draws)
+            mu = mu * self.multipliers[chosen][:, self.input_index]
+        edges = mu + self.sigma * rng.standard_normal((n_draws, len(self.edges)))
+        noise = rng.standard_normal((n_draws, len(self.bias_mu)))
+        return self._scatter(edges), self.bias_mu + self.bias_sigma * noise
+
+    def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
+        """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
+        columns = self.standardise(x)
+        sizes = portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
+        parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
+        return self._in_units(np.concatenate(parts))
+
+    def noise_in_units(self) -> Float:
+        """Noise variance of Gaussian outputs in the user's units, 1 for other likelihoods."""
+        return self.noise * self.units.y_scale**2
+
+    def standardise(self, x: Float) -> Float:
+        """The used columns of the data, as the compact network reads them."""
+        x, used = np.asarray(x, dtype=float), self.covariates
+        if x.ndim != 2 or x.shape[1] != self.n_covariates:
+            raise ValueError(f"Got x of shape {x.shape}, expected (rows, {self.n_covariates}).")
+        columns = x[:, used]
+        return (columns - self.units.x_center[used]) / self.units.x_scale[used]
+
+    # -- reading ------------------------------------------------------------------------
+
+    @property
+    def n_covariates(self) -> int:
+        """Columns of the data."""
+        return len(self.units.names)
+
+    @property
+    def n_used_weights(self) -> int:
+        return len(self.edges)
+
+    @property
+    def density(self) -> float:
+        """Used weights as a share of those before training."""
+        return self.n_used_weights / max(self.n_weights_initial, 1)
+
+    def edge_layers(self) -> Index:
+        """Layer that each used weight leads into."""
+        layer = self.architecture.by_block([b.layer for b in self.architecture.blocks])
+        return layer[self.edges]
+
+    def from_covariate(self) -> NDArray[np.bool_]:
+        """Whether each used weight starts at a covariate."""
+        source = [b.source == "covariate" for b in self.architecture.blocks]
+        return self.architecture.by_block(source)[self.edges]
+
+    def edge_ends(self) -> tuple[Index, Index]:
+        """Source and target of each used weight.
+
+        The target is a unit of the compact network; the source is one too, or, for a
+        covariate weight, a column of the data.
+        """
+        sources, targets = self.architecture.ends
+        numbers = np.concatenate([self.covariates, np.arange(self.architecture.n_units)])
+        return numbers[sources[self.edges]], targets[self.edges]
+
+    def edges_of_output(self, output: int) -> NDArray[np.bool_]:
+        """Which used weights lie on an active path to one output."""
+        if not 0 <= output < self.architecture.n_outputs:
+            raise ValueError(
+                f"Got output={output}, expected 0 to {self.architecture.n_outputs - 1}."
+            )
+        kept = np.zeros(self.architecture.n_weights, dtype=bool)
+        kept[self.edges] = True
+        chosen = np.arange(self.architecture.n_outputs) == output
+        return active_weights(self.architecture, kept, chosen)[self.edges]
+
+    def depths(self, output: int | None = None) -> Index:
+        """Contribution depth of every used covariate weight, one entry for each."""
+        chosen = self.from_covariate()
+        if output is not None:
+            chosen = chosen & self.edges_of_output(output)
+        return self.architecture.n_layers - self.edge_layers()[chosen]
+
+    @property
+    def max_depth(self) -> int:
+        return int(self.depths().max(initial=0))
+
+    @property
+    def average_depth(self) -> float:
+        depths = self.depths()
+        return float(depths.mean()) if len(depths) else 0.0
+
+    def covariate_depths(self) -> dict[int, Index]:
+        """Depths at which each used covariate contributes."""
+        chosen = self.from_covariate()
+        columns = self.edge_ends()[0][chosen]
+        depths = self.depths()
+        return {int(column): np.sort(depths[columns == column]) for column in self.covariates}
+
+    def covariate_counts(self) -> NDArray[np.intp]:
+        """How often each covariate enters each layer on active paths, (covariates, layers)."""
+        chosen = self.from_covariate()
+        counts = np.zeros((self.n_covariates, self.architecture.n_layers), dtype=np.intp)
+        np.add.at(counts, (self.edge_ends()[0][chosen], self.edge_layers()[chosen]), 1)
+        return counts
+
+    def covariate_inclusion(self) -> Float:
+        """Mean inclusion probability of those entries, NaN where there is none."""
+        chosen = self.from_covariate()
+        total = np.zeros((self.n_covariates, self.architecture.n_layers))
+        where = (self.edge_ends()[0][chosen], self.edge_layers()[chosen])
+        np.add.at(total, where, self.alpha[chosen])
+        counts = self.covariate_counts()
+        return np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each used weight: layer, from, to, alpha, mean, sd."""
+        import pandas as pd
+
+        sources, targets = self.edge_ends()
+        units = self.unit_names()
+        is_covariate = self.from_covariate()
+        names = [
+            self.units.names[s] if covariate else units[s]
+            for s, covariate in zip(sources, is_covariate, strict=True)
+        ]
+        return pd.DataFrame(
+            {
+                "layer": self.edge_layers(),
+                "from": names,
+                "to": [units[t] for t in targets],
+                "alpha": self.alpha,
+                "mean": self.edge_means(),
+                "sd": self.edge_sds(),
+            }
+        )
+
+    def unit_names(self) -> list[str]:
+        """Names of the compact network's units: ``h0.3`` in layer 0; outputs last."""
+        hidden = [
+            f"h{layer}.{label}"
+            for layer, units in enumerate(self.architecture.units[:-1])
+            for label in self.unit_labels[units]
+        ]
+        return [*hidden, *self.units.outputs]
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseNetwork({self.n_used_weights} of {self.n_weights_initial} weights, "
+            f"{len(self.covariates)} of {self.n_covariates} covariates, "
+            f"depth {self.average_depth:.2f} (max {self.max_depth}))"
+        )
+
+    def _in_units(self, eta: Float) -> Float:
+        return self.units.y_center + self.units.y_scale * eta
+
+    def _scatter(self, values: Float) -> Float:
+        flat = np.zeros((*values.shape[:-1], self.architecture.n_weights))
+        flat[..., self.edges] = values
+        return flat
+
+
+def used_multipliers(posterior: Posterior, chosen: Index) -> tuple[Float | None, Index | None]:
+    """Draws of the flow for the inputs of chosen weights, and their column for each weight."""
+    if posterior.multipliers is None:
+        return None, None
+    assert posterior.input_index is not None
+    inputs, index = np.unique(posterior.input_index[chosen], return_inverse=True)
+    return posterior.multipliers[:, inputs].astype(float), index
+
+
+def _used_covariates(architecture: Architecture, active: NDArray[np.bool_]) -> Index:
+    return np.flatnonzero(architecture.covariate_matrix(active).any(axis=0))
+
+
+def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:
+    """The architecture that reads only these columns, and its weights' old flat positions."""
+    numbers = np.arange(architecture.n_weights)
+    parts = [
+        block.view(numbers)[:, columns] if block.source == "covariate" else block.view(numbers)
+        for block in architecture.blocks
+    ]
+    compact = Architecture(
+        n_covariates=len(columns),
+        hidden=architecture.hidden,
+        n_outputs=architecture.n_outputs,
+        input_skip=architecture.input_skip,
+        activation=architecture.activation,
+    )
+    return compact, np.concatenate([part.ravel() for part in parts])
+
+
+def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float, Float]:
+    """Biases of all units with the constants of units that no covariate feeds folded in.
+
+    At the posterior mean this is exact. The variance of such a constant is carried along to
+    first order, and a constant that reaches several units counts as independent in each.
+    """
+    net = posterior.architecture
+    fed = fed_units(net, kept)
+    mean = np.asarray(posterior.bias_mu, dtype=float).copy()
+    variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
+    weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
+    spread = np.where(kept, posterior.slab_variance(), 0.0)
+    for layer in range(1, net.n_layers):
+        below, here = net.units[layer - 1], net.units[layer]
+        constant = np.where(fed[below], 0.0, activate(net.activation, mean[below]))
+        slope = np.where(fed[below], 0.0, activation_slope(net.activation, mean[below]))
+        block = net.hidden_block(layer)
+        w, s = block.view(weight), block.view(spread)
+        mean[here] += w @ constant
+        variance[here] += s @ constant**2 + (w**2 + s) @ (slope**2 * variance[below])
+    return mean, np.sqrt(variance)

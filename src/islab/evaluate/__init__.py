@@ -1,0 +1,33 @@
+"""All scores of a fitted model at once, and those that scikit-learn does not have one by one.
+
+For accuracy, log loss, Brier score, ROC AUC, RMSE and the like alone, use :mod:`sklearn.metrics`.
+"""
+
+from islab.evaluate.comparison import Comparison, compare
+from islab.evaluate.evaluation import evaluate, score_classes, score_numbers
+from islab.evaluate.scores import (
+    PINBALL_LEVELS,
+    calibration_error,
+    crps,
+    inclusion_rate,
+    interval_coverage,
+    interval_width,
+    pinball_loss,
+    selection_stability,
+)
+
+__all__ = [
+    "PINBALL_LEVELS",
+    "Comparison",
+    "calibration_error",
+    "compare",
+    "crps",
+    "evaluate",
+    "inclusion_rate",
+    "interval_coverage",
+    "interval_width",
+    "pinball_loss",
+    "score_classes",
+    "score_numbers",
+    "selection_stability",
+]

@@ -1,0 +1,140 @@
+"""What the training loop asks of an engine. The loop sees numpy arrays only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
+from islab.core.priors import Prior
+
+Float = NDArray[np.floating]
+State = dict[str, NDArray]
+
+ADAM_BETAS = (0.9, 0.99)
+ADAM_EPS = 1e-8
+LARGEST_RHO = 12.0
+LARGEST_LAMBDA = 31.0
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Data to learn from.
+
+    Attributes
+    ----------
+    x : (rows, covariates)
+    y : (rows, outputs)
+        One-hot for the categorical likelihood.
+    sample_weight : (rows,), optional
+        Factor on each row's log likelihood.
+    """
+
+    x: Float
+    y: Float
+    sample_weight: Float | None = None
+
+    def __post_init__(self) -> None:
+        for name, array in (("x", self.x), ("y", self.y)):
+            if array.ndim != 2:
+                raise ValueError(f"Got {name} of shape {array.shape}, expected two dimensions.")
+            if not np.isfinite(array).all():
+                raise ValueError(
+                    f"Got missing or infinite values in {name}; remove or impute them."
+                )
+        if len(self.x) != len(self.y):
+            raise ValueError(f"Got {len(self.x)} rows of x and {len(self.y)} of y.")
+        if len(self.x) == 0:
+            raise ValueError("Got no rows to learn from.")
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.x)
+
+    @property
+    def row_weights(self) -> Float:
+        """How much each row counts, (rows,)."""
+        return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """A run of optimisation steps that needs no decision in between.
+
+    Attributes
+    ----------
+    rows : (sum of sizes,) int
+        Row numbers of the batches, one after the other.
+    sizes : (steps,) int
+        Rows in each batch; the last of an epoch may be shorter.
+    rate, lambda_rate : (steps,)
+        Adam's rate for means, spreads and biases, and for lambda.
+    kl_weight : (steps,)
+        Factor on the divergence, 1 after warm-up. The loss of a batch is
+        ``sum NLL + kl_weight * (batch rows / all rows) * KL``.
+    """
+
+    rows: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+    rate: Float
+    lambda_rate: Float
+    kl_weight: Float
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The engine's current parameters; read, do not write."""
+
+    mu: Float  # (weights,)
+    rho: Float  # (weights,)
+    lam: Float  # (weights,)
+    bias_mu: Float  # (units,)
+    bias_rho: Float  # (units,)
+    noise: Float  # (outputs,)
+
+
+class Engine(Protocol):
+    """Holds a posterior and its optimiser, and improves it on one problem."""
+
+    parallel: ClassVar[str]
+    """How several fits share the machine: "threads" or "processes"."""
+
+    architecture: Architecture
+
+    def set_prior(self, prior: Prior, mu_step: Float) -> None:
+        """Priors by block, and the factor by block on Adam's step for the means."""
+
+    def run(self, steps: Steps, noise: Float | None = None) -> float:
+        """Takes the steps; returns the mean NLL of their rows, non-finite if one failed.
+
+        ``noise`` (sum of sizes, units) replaces the engine's own standard normal numbers.
+        """
+
+    def parameters(self) -> Parameters: ...
+
+    def posterior(self) -> Posterior:
+        """A copy of what has been learned."""
+
+    def kl(self) -> float:
+        """Divergence of the present parameters from the prior."""
+
+    def expected_nll(self, passes: int, seed: int) -> float:
+        """NLL of all rows, averaged over passes with fresh noise."""
+
+    def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: Float) -> None:
+        """Drops hidden units with their optimiser state, after adding to all units' biases.
+
+        The prior must be set again before the next step.
+        """
+
+    def state(self) -> State:
+        """Everything that the next step depends on."""
+
+    def restore(self, state: State) -> None: ...

@@ -1,0 +1,191 @@
+"""Normalizing flows for the multiplicative posterior: what their parameters are.
+
+A posterior of the FLOW kind multiplies the means of a layer by a random vector ``z``, one entry
+for each input of the layer. Its distribution ``q(z)`` is a Gaussian pushed through invertible
+transforms, and an auxiliary ``r(z | W)`` closes the bound (Louizos & Welling 2017). Here are the
+wiring and the start of both; the engines compute them.
+
+Layers with equally many inputs can form a group that runs as one batch. A :class:`FlowGroup` says
+which pieces its parameters have; weights that a mask forbids are zero from the start and get no
+gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
+
+KINDS = ("iaf", "rnvp")
+LARGEST_LOG_SCALE = 2.0
+SMALL = 0.01
+N_VECTORS = 7
+BANK = 1000
+KL_SAMPLES = 8
+
+# What the engines' flows are unless told otherwise.
+N_TRANSFORMS, FLOW_WIDTH, Z_SPREAD, FLOW_STEP = 2, 250, 0.01, 0.1
+
+
+@dataclass(frozen=True)
+class Transform:
+    """An invertible map of (group, draws, inputs) with a log-determinant.
+
+    ``z' = z * exp(s) + t`` where ``s`` and ``t`` come from a masked two-hidden-layer network:
+    an autoregressive one (IAF), or one that maps one half of ``z`` by the other (RNVP).
+
+    Attributes
+    ----------
+    first, middle, last : bool arrays
+        Which weights of the three layers may be other than zero, (in, out).
+    moved : (inputs,) bool
+        Entries of ``z`` that the transform changes.
+    """
+
+    first: NDArray[np.bool_]
+    middle: NDArray[np.bool_]
+    last: NDArray[np.bool_]
+    moved: NDArray[np.bool_]
+
+    @classmethod
+    def make(cls, kind: str, n_inputs: int, width: int, number: int) -> Transform:
+        """The ``number``-th transform; orders and halves alternate from one to the next."""
+        if kind not in KINDS:
+            raise ValueError(f"Got flow={kind!r}, expected one of {', '.join(KINDS)}.")
+        order = np.arange(n_inputs)
+        if number % 2:
+            order = order[::-1]
+        if kind == "rnvp":
+            moved = order % 2 == 1 if n_inputs > 1 else np.zeros(1, dtype=bool)
+            return cls(
+                first=np.repeat(~moved[:, None], width, axis=1),
+                middle=np.ones((width, width), dtype=bool),
+                last=np.repeat(np.tile(moved, 2)[None], width, axis=0),
+                moved=moved,
+            )
+        # Rising degrees: what a unit may reach lies together.
+        degree = np.arange(width) * max(n_inputs - 1, 1) // width
+        return cls(
+            first=order[:, None] <= degree[None, :],
+            middle=degree[:, None] <= degree[None, :],
+            last=np.tile(degree[:, None] < order[None, :], (1, 2)),
+            moved=np.ones(n_inputs, dtype=bool),
+        )
+
+    @property
+    def masks(self) -> tuple[NDArray[np.bool_], ...]:
+        return self.first, self.middle, self.last
+
+
+@dataclass(frozen=True)
+class FlowGroup:
+    """The flows of layers with equally many inputs.
+
+    Parameters
+    ----------
+    layers : tuple of int
+    n_inputs : int
+    kind : {"iaf", "rnvp"}
+    n_transforms : int
+        Of ``q`` and of ``r`` each.
+    width : int
+        Hidden units of the networks inside a transform.
+    """
+
+    layers: tuple[int, ...]
+    n_inputs: int
+    kind: str
+    n_transforms: int
+    width: int
+
+    @cached_property
+    def transforms(self) -> tuple[Transform, ...]:
+        return tuple(
+            Transform.make(self.kind, self.n_inputs, self.width, number)
+            for number in range(self.n_transforms)
+        )
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of the pieces: mean and log variance of q0 and of r, r's c, b1, b2, the transforms."""
+        n_layers, v = len(self.layers), self.n_inputs
+        shapes: list[tuple[int, ...]] = [(n_layers, 1, v)] * N_VECTORS
+        for transform in (*self.transforms, *self.transforms):
+            for mask in transform.masks:
+                shapes += [(n_layers, *mask.shape), (n_layers, 1, mask.shape[1])]
+        return shapes
+
+    def free(self) -> NDArray[np.bool_]:
+        """Which parameters may move, flat."""
+        parts = [np.ones(N_VECTORS * len(self.layers) * self.n_inputs, dtype=bool)]
+        for transform in (*self.transforms, *self.transforms):
+            for mask in transform.masks:
+                parts.append(np.broadcast_to(mask, (len(self.layers), *mask.shape)).ravel())
+                parts.append(np.ones(len(self.layers) * mask.shape[1], dtype=bool))
+        return np.concatenate(parts)
+
+    def initial(self, rng: np.random.Generator, spread: float) -> NDArray[np.float64]:
+        """Parameters of a flow near ``z = 1`` where r equals q: the transforms do nothing yet.
+
+        Their last layers are zero, and so is what the weights say about ``z`` in r. Anything
+        else, however small, would be large beside a small spread.
+        """
+        n_layers, v = len(self.layers), self.n_inputs
+        gaussian = [np.ones(n_layers * v), np.full(n_layers * v, 2 * np.log(spread))]
+        c, b1, b2 = SMALL * rng.standard_normal(n_layers * v), *np.zeros((2, n_layers * v))
+        parts = [*gaussian, *gaussian, c, b1, b2]
+        for transform in (*self.transforms, *self.transforms):
+            for scale, mask in zip((1.0, 1.0, 0.0), transform.masks, strict=True):
+                drawn = rng.standard_normal((n_layers, *mask.shape)) * mask / np.sqrt(len(mask))
+                parts += [scale * drawn.ravel(), np.zeros(n_layers * mask.shape[1])]
+        return np.concatenate(parts)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Parameters of each piece."""
+        return [prod(shape) for shape in self.shapes]
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(self.sizes)
+
+
+# -- which entries of z a network has ---------------------------------------------------------
+
+
+def inputs_of_layers(net: Architecture) -> list[NDArray[np.intp]]:
+    """The entries of each layer's ``z``, all of them, hidden units first."""
+    return [np.arange(net.n_inputs(layer)) for layer in range(net.n_layers)]
+
+
+def tied_layers(net: Architecture) -> list[int]:
+    """Layers with weights to tie together: with units and inputs."""
+    return [n for n, width in enumerate(net.widths) if width and net.n_inputs(n)]
+
+
+def kept_inputs(
+    inputs: list[NDArray[np.intp]], masks: list[NDArray[np.bool_]]
+) -> list[NDArray[np.intp]]:
+    """The entries in use once the hidden units of each layer but these are dropped."""
+    kept = list(inputs)
+    for layer, mask in enumerate(masks, start=1):
+        hidden, covariates = np.split(inputs[layer], [len(mask)])
+        kept[layer] = np.concatenate([hidden[mask], covariates])
+    return kept
+
+
+def with_multipliers(
+    posterior: Posterior, bank: list[NDArray], inputs: list[NDArray[np.intp]]
+) -> Posterior:
+    """The posterior with draws of ``z``, (draws, inputs) for each layer, entries in use only."""
+    used = [z[:, index] for z, index in zip(bank, inputs, strict=True)]
+    posterior.multipliers = np.concatenate(used, axis=1)
+    posterior.input_index = posterior.architecture.input_index
+    return posterior

@@ -1,0 +1,229 @@
+"""The torch engine for convolutional networks: dense engines on patches, and one as the head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from islab.core.posterior import Posterior
+from islab.core.priors import Prior
+from islab.images.geometry import Convolution
+from islab.images.posterior import ImagePosterior
+from islab.learn.engines.base import ADAM_BETAS, Parameters, Problem, State
+from islab.learn.engines.torch.dense import TorchEngine, activate
+from islab.learn.engines.torch.flow import FlowEngine
+
+# The head reads thousands of features: the networks inside its flows must be narrow.
+FLOW_WIDTH = 50
+
+
+class NoisyConvolution(torch.autograd.Function):
+    """``conv(x, E[w]) + sqrt(conv(x**2, Var[w])) * eps``, with the gradient in closed form.
+
+    A place of the output sums ``kernel * patch``, so its mean and variance are those of a dense
+    layer on the unfolded patches. ``eps`` is overwritten.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        bias_mean: Tensor,
+        bias_variance: Tensor,
+        eps: Tensor,
+        layer: Convolution,
+    ) -> Tensor:
+        square = channels_last(x * x)
+        steps = {"stride": layer.stride, "padding": layer.padding}
+        sd = torch.conv2d(square, variance, bias_variance, **steps).sqrt_()
+        z = torch.conv2d(x, mean, bias_mean, **steps).addcmul_(sd, eps)
+        by_variance = eps.div_(sd).mul_(0.5)
+        ctx.save_for_backward(x, square, mean, variance, by_variance)
+        ctx.layer = layer
+        return z
+
+    @staticmethod
+    def backward(ctx: Any, *by: Tensor) -> Any:
+        x, square, mean, variance, by_variance = ctx.saved_tensors
+        needed = ctx.needs_input_grad[0]
+        by_x, by_mean, by_bias = _backward(by[0], x, mean, ctx.layer, needed)
+        by_square, by_spread, by_bias_spread = _backward(
+            by[0] * by_variance, square, variance, ctx.layer, needed
+        )
+        if needed:
+            by_x.addcmul_(x, by_square, value=2)
+        return by_x, by_mean, by_spread, by_bias, by_bias_spread, None, None
+
+
+def _backward(
+    by: Tensor, x: Tensor, weights: Tensor, layer: Convolution, needed: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of a convolution by its input (if needed), weights and biases."""
+    stride, padding = [layer.stride] * 2, [layer.padding] * 2
+    mask = [needed, True, True]
+    return torch.ops.aten.convolution_backward(
+        by, x, weights, [len(weights)], stride, padding, [1, 1], False, [0, 0], 1, mask
+    )
+
+
+def channels_last(images: Tensor) -> Tensor:
+    """Images (rows, channels, height, width) whose channels lie together in memory.
+
+    Convolutions are several times faster so. For a single channel torch takes both orders for
+    one and goes by the strides, which are therefore written out.
+    """
+    _, channels, height, width = images.shape
+    strides = (channels * height * width, 1, channels * width, channels)
+    pixels = images.permute(0, 2, 3, 1).contiguous()
+    return pixels.as_strided(images.shape, strides)
+
+
+class KernelFlowEngine(FlowEngine):
+    """The flow of a convolution: one multiplier for each channel that comes in.
+
+    The numbers of a patch that belong to one channel share its multiplier, so ``z`` has as many
+    entries as there are channels.
+    """
+
+    def __init__(
+        self, posterior: Posterior, problem: Problem, *, channels: int, **options: Any
+    ) -> None:
+        self.channels = channels
+        super().__init__(posterior, problem, **options)
+
+    def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
+        # Called before the flows are made, which then have an entry for each channel.
+        self.groups = [replace(group, n_inputs=self.channels) for group in self.groups]
+        size = self.architecture.n_covariates // self.channels
+        super()._take_inputs([np.repeat(np.arange(self.channels), size)])
+
+
+class ConvolutionEngine:
+    """Holds the posterior of a convolutional network and improves it batch by batch.
+
+    Parameters
+    ----------
+    posterior : ImagePosterior
+        Where to start; copied.
+    seed : int
+    flow : bool
+        Whether normalizing flows tie the weights together.
+    device : str
+        cpu, cuda or mps.
+    dtype : torch.dtype
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
+    """
+
+    def __init__(
+        self,
+        posterior: ImagePosterior,
+        *,
+        seed: int,
+        flow: bool = False,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        betas: tuple[float, float] = ADAM_BETAS,
+    ) -> None:
+        self.architecture = posterior.architecture
+        self.device, self.dtype = torch.device(device), dtype
+        options: dict[str, Any] = {"device": device, "dtype": dtype, "betas": betas}
+        seeds = np.random.SeedSequence(seed).generate_state(len(posterior.layers)).tolist()
+        self.engines: list[TorchEngine] = []
+        for number, (part, own) in enumerate(zip(posterior.layers, seeds, strict=True)):
+            # Batches come from outside: the engines of the parts hold no rows of their own.
+            rows = Problem(*(np.zeros((1, n)) for n in _sizes(part)))
+            if not flow:
+                engine = TorchEngine(part, rows, seed=own, **options)
+            elif part is posterior.head:
+                engine = FlowEngine(part, rows, seed=own, flow_width=FLOW_WIDTH, **options)
+            else:
+                channels = self.architecture.convolutions[number].in_channels
+                width = {"flow_width": FLOW_WIDTH, "channels": channels}
+                engine = KernelFlowEngine(part, rows, seed=own, **width, **options)
+            self.engines.append(engine)
+        self.head = self.engines[-1]
+
+    def set_priors(self, priors: list[Prior], scale_mu_step: bool = True) -> None:
+        """The prior of each part, and whether wide slabs stretch the steps of the means."""
+        for engine, prior in zip(self.engines, priors, strict=True):
+            step = np.maximum(1.0, prior.tau) if scale_mu_step else np.ones_like(prior.tau)
+            engine.set_prior(prior, step)
+
+    def step(
+        self, images: Tensor, y: Tensor, rate: float, lambda_rate: float, kl_weight: float
+    ) -> Tensor:
+        """Takes one step on ``sum NLL + kl_weight * KL``; returns the sum of the batch's NLL.
+
+        Parameters
+        ----------
+        images : (rows, channels, height, width)
+        y : (rows, outputs)
+            One-hot for the categorical likelihood.
+        """
+        eta, kl = self.forward(images)
+        nll = self.head.likelihood.nll(y, eta, self.head.noise).sum()
+        (nll + kl_weight * kl).backward()
+        for engine in self.engines:
+            engine._update(rate, lambda_rate)
+        return nll.detach()
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The linear predictor with fresh noise at every place and unit, and the divergence.
+
+        Of the divergence only the gradient is right; :meth:`kl` has its number.
+        """
+        maps = channels_last(images)
+        total = maps.new_zeros(())
+        activation = self.architecture.activation
+        for layer, engine in zip(self.architecture.convolutions, self.engines, strict=False):
+            mean, variance, kl = engine._weights(engine.generator)
+            total = total + kl
+            maps = activate(activation, self._convolve(maps, mean, variance, layer, engine))
+            if layer.pool > 1:
+                maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
+        features = maps.permute(0, 2, 3, 1).flatten(1)
+        mean, variance, kl = self.head._weights(self.head.generator)
+        eps = self.head._normal((self.head.architecture.n_units, len(images)), self.head.generator)
+        return self.head._forward(features, mean, variance, eps), total + kl
+
+    def _convolve(
+        self, maps: Tensor, mean: Any, variance: Any, layer: Convolution, engine: TorchEngine
+    ) -> Tensor:
+        shape = (layer.out_channels, layer.in_channels, layer.kernel_size, layer.kernel_size)
+        places = (len(maps), layer.out_height, layer.out_width, layer.out_channels)
+        eps = engine._normal(places, engine.generator).permute(0, 3, 1, 2)
+        kernels = mean[0].view(shape), variance[0].view(shape)
+        return NoisyConvolution.apply(maps, *kernels, mean[1], variance[1], eps, layer)
+
+    def kl(self) -> float:
+        """Divergence of the present parameters from the prior."""
+        return sum(engine.kl() for engine in self.engines)
+
+    def parameters(self) -> list[Parameters]:
+        """The present parameters of each part; read, do not write."""
+        return [engine.parameters() for engine in self.engines]
+
+    def posterior(self) -> ImagePosterior:
+        """A copy of what has been learned."""
+        *kernels, head = [engine.posterior() for engine in self.engines]
+        return ImagePosterior(self.architecture, tuple(kernels), head)
+
+    def state(self) -> list[State]:
+        """Everything that the next step depends on."""
+        return [engine.state() for engine in self.engines]
+
+    def restore(self, state: list[State]) -> None:
+        for engine, own in zip(self.engines, state, strict=True):
+            engine.restore(own)
+
+
+def _sizes(part: Posterior) -> tuple[int, int]:
+    return part.architecture.n_covariates, part.architecture.n_outputs

@@ -1,0 +1,247 @@
+"""The torch engine for FLOW posteriors: means multiplied by ``z`` from a normalizing flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from islab.core.architecture import Block
+from islab.core.posterior import Posterior
+from islab.learn.engines.base import Problem, State
+from islab.learn.engines.flows import (
+    BANK,
+    FLOW_STEP,
+    FLOW_WIDTH,
+    KL_SAMPLES,
+    N_TRANSFORMS,
+    Z_SPREAD,
+    FlowGroup,
+    inputs_of_layers,
+    kept_inputs,
+    tied_layers,
+    with_multipliers,
+)
+from islab.learn.engines.torch.dense import ADAM_MOMENTS, Flat, TorchEngine
+from islab.learn.engines.torch.transforms import log_r, moved_entries, sample
+
+
+class FlowEngine(TorchEngine):
+    """Learns a dense posterior whose weights a multiplicative normalizing flow ties together.
+
+    Parameters
+    ----------
+    posterior, problem, seed, **options
+        See :class:`~islab.learn.engines.torch.dense.TorchEngine`.
+    flow : {"iaf", "rnvp"}
+        Kind of transform.
+    n_transforms : int
+        Of ``q(z)`` and of the auxiliary ``r(z | W)`` each.
+    flow_width : int
+        Hidden units of the networks inside a transform.
+    z_spread : float
+        Standard deviation of ``z`` at the start; its mean is 1.
+    flow_step : float
+        Factor on the learning rate for the flows' parameters: networks learn at slower rates
+        than the means they multiply.
+    """
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        problem: Problem,
+        *,
+        seed: int,
+        flow: str = "iaf",
+        n_transforms: int = N_TRANSFORMS,
+        flow_width: int = FLOW_WIDTH,
+        z_spread: float = Z_SPREAD,
+        flow_step: float = FLOW_STEP,
+        **options: Any,
+    ) -> None:
+        self.flow_step = flow_step
+        net = posterior.architecture
+        n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
+        self.n_inputs = n_inputs
+        tied = tied_layers(net)
+        self.groups = [
+            FlowGroup(
+                layers=tuple(layer for layer in tied if n_inputs[layer] == size),
+                n_inputs=size,
+                kind=flow,
+                n_transforms=n_transforms,
+                width=flow_width,
+            )
+            for size in sorted({n_inputs[layer] for layer in tied})
+        ]
+        super().__init__(posterior, problem, seed=seed, **options)
+        self._take_inputs(inputs_of_layers(net))
+        rng = np.random.default_rng([seed, 1])
+        self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
+        self._free = self._pieces(_joined([group.free() for group in self.groups]))
+        self._moved = [moved_entries(group, self.device, self.dtype) for group in self.groups]
+
+    def posterior(self) -> Posterior:
+        return with_multipliers(super().posterior(), self._bank(), self.layer_inputs)
+
+    def kl(self) -> float:
+        with torch.no_grad():
+            return float(np.mean([super(FlowEngine, self).kl() for _ in range(KL_SAMPLES)]))
+
+    def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
+        """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
+        self._take_inputs(kept_inputs(self.layer_inputs, masks))
+        super().keep_units(masks, bias_shift)
+
+    def state(self) -> State:
+        states = [self.flow_optimiser.state[piece] for piece in self.flows]
+        arrays = {f"flow_{name}": _flat([s[name] for s in states]) for name in ADAM_MOMENTS}
+        arrays["flow_parameters"] = _flat(self.flows)
+        arrays["flow_step"] = np.array(max((float(s["step"]) for s in states), default=0.0))
+        inputs = {f"inputs{layer}": index for layer, index in enumerate(self.layer_inputs)}
+        return super().state() | arrays | inputs
+
+    def restore(self, state: State) -> None:
+        self._take_inputs([state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))])
+        moments = [state[f"flow_{name}"] for name in ADAM_MOMENTS]
+        self._take_flows(state["flow_parameters"], moments, int(state["flow_step"]))
+        super().restore(state)
+
+    # -- one step -----------------------------------------------------------------------
+
+    def _weights(
+        self, generator: torch.Generator, value: bool = False
+    ) -> tuple[Flat, Flat, Tensor]:
+        mu, *others = self._parts(self.theta)
+        cut = self._cut()
+        z, log_q = self._sample(cut, 1, generator)
+        by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
+        mean, variance, kl = self._spike_and_slab(by_weight * mu, *others, value=value)
+        log_r = self._log_r(cut, z, mean[0], variance[0], generator)
+        return mean, variance, kl + log_q - log_r
+
+    def _sample(
+        self, cut: list[list[Tensor]], n_draws: int, generator: torch.Generator
+    ) -> tuple[list[Tensor], Tensor]:
+        """``z`` of every layer, (draws, inputs), and the mean over draws of ``log q``."""
+        z = [self.theta.new_ones(n_draws, size) for size in self.n_inputs]
+        log_q = self.theta.new_zeros(())
+        for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
+            shape = (len(group.layers), n_draws, group.n_inputs)
+            eps = self._normal(shape, generator)
+            drawn, density = sample(pieces, eps, moved)
+            log_q = log_q + density.mean(1).sum()
+            for place, layer in enumerate(group.layers):
+                z[layer] = drawn[place]
+        return z, log_q
+
+    def _by_weight(self, z: list[Tensor]) -> Tensor:
+        """``z`` of each weight's input, flat."""
+        parts = []
+        for block in self.architecture.blocks:
+            part = _inputs_of(block, z[block.layer][self._inputs[block.layer]])
+            parts.append(part.expand(block.n_targets, -1).reshape(-1))
+        return torch.cat(parts)
+
+    def _log_r(
+        self,
+        cut: list[list[Tensor]],
+        z: list[Tensor],
+        mean: Tensor,
+        variance: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        total = self.theta.new_zeros(())
+        for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
+            statistics = [
+                self._statistic(layer, pieces[4][place, 0], mean, variance, generator)
+                for place, layer in enumerate(group.layers)
+            ]
+            statistic = torch.stack(statistics)[:, None, None]
+            drawn = torch.stack([z[layer] for layer in group.layers])
+            total = total + log_r(pieces, drawn, statistic, moved).sum()
+        return total
+
+    def _statistic(
+        self, layer: int, c: Tensor, mean: Tensor, variance: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Mean over a layer's units of ``hardtanh(c W)`` for a draw of the weights."""
+        net = self.architecture
+        c = c[self._inputs[layer]]
+        m = v = mean.new_zeros(net.widths[layer])
+        for block in (b for b in net.blocks if b.layer == layer and b.size):
+            part = _inputs_of(block, c)
+            m = m + block.view(mean) @ part
+            v = v + block.view(variance) @ (part * part)
+        eps = self._normal((len(m),), generator)
+        if not len(m):
+            return m.sum()
+        return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
+
+    @torch.no_grad()
+    def _update(self, rate: float, lambda_rate: float) -> None:
+        for piece, free in zip(self.flows, self._free, strict=True):
+            if piece.grad is not None:
+                piece.grad.mul_(free)
+        if self.flows:
+            self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
+            self.flow_optimiser.step()
+            self.flow_optimiser.zero_grad()
+        super()._update(rate, lambda_rate)
+
+    # -- memory -------------------------------------------------------------------------
+
+    def _take_flows(
+        self, flows: NDArray, moments: Sequence[NDArray] = (), n_steps: int = 0
+    ) -> None:
+        """Each piece is a tensor of its own: gradients then need not be put together."""
+        self.flows = [piece.requires_grad_() for piece in self._pieces(flows)]
+        if self.flows:
+            of_pieces = [self._pieces(moment) for moment in moments]
+            self.flow_optimiser = self._adam(self.flows, of_pieces, n_steps)
+
+    def _pieces(self, flat: NDArray) -> list[Tensor]:
+        """A number for every parameter of the flows, cut into pieces, group after group."""
+        sizes = [size for group in self.groups for size in group.sizes]
+        shapes = [shape for group in self.groups for shape in group.shapes]
+        parts = self._tensor(flat).split(sizes)
+        return [part.reshape(shape).clone() for part, shape in zip(parts, shapes, strict=True)]
+
+    def _cut(self) -> list[list[Tensor]]:
+        """The flows' pieces by group."""
+        ends = np.cumsum([0, *(len(group.sizes) for group in self.groups)]).tolist()
+        return [self.flows[start:stop] for start, stop in pairwise(ends)]
+
+    def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
+        """Entries of each layer's ``z`` that are still in use."""
+        self.layer_inputs = inputs
+        self._inputs = [torch.as_tensor(index, device=self.device) for index in inputs]
+
+    def _bank(self) -> list[NDArray]:
+        """Draws of ``z`` for every layer, (bank, inputs)."""
+        generator = torch.Generator(self.device)
+        generator.set_state(self.generator.get_state())
+        with torch.no_grad():
+            z, _ = self._sample(self._cut(), BANK, generator)
+        return [layer.cpu().numpy().astype(float) for layer in z]
+
+
+def _inputs_of(block: Block, by_input: Tensor) -> Tensor:
+    """The entries of a layer's inputs, hidden units first, that belong to one block."""
+    start = 0 if block.source == "hidden" else len(by_input) - block.n_sources
+    return by_input[start : start + block.n_sources]
+
+
+def _joined(parts: list[NDArray]) -> NDArray:
+    return np.concatenate([np.ones(0), *parts])
+
+
+def _flat(pieces: list[Tensor]) -> NDArray:
+    parts = [piece.detach().cpu().numpy().ravel() for piece in pieces]
+    return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,0 +1,392 @@
+"""From data to a posterior: a recipe carried out, linear model first, then networks from it.
+
+A flow, if the posterior shall have one, joins at the end: it ties the weights of a network that
+independent weights have found, which is small by then.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import get_likelihood
+from islab.core.posterior import Initial, Posterior
+from islab.core.priors import Prior
+from islab.learn.checkpoint import Checkpoint
+from islab.learn.engines import EngineChoice, Problem
+from islab.learn.engines.base import LARGEST_LAMBDA
+from islab.learn.history import History
+from islab.learn.loop import Trained, TrainingError, train
+from islab.learn.progress import ProgressBar
+from islab.learn.prune import Prune, removals
+from islab.learn.recipe import Recipe
+from islab.learn.stage import Stage
+
+# Multipliers of a flow that joins a found network: wider ones would first spoil it.
+JOINING_SPREAD = 0.001
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a recipe made of the data.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The winner.
+    nll, elbo, objective : float
+        See :class:`~islab.learn.loop.Trained`.
+    prior : Prior
+        The winner's prior at the end.
+    history : History
+        Of the winner.
+    n_initial : (blocks,)
+        Weights of the winner's blocks before units were dropped.
+    elbos : dict
+        Of all candidates: ``linear``, ``network 0`` and so on.
+    interrupted : bool
+        Whether training ended early at the user's wish.
+    """
+
+    posterior: Posterior
+    nll: float
+    elbo: float
+    objective: float
+    prior: Prior
+    history: History
+    n_initial: NDArray[np.intp]
+    elbos: dict[str, float]
+    interrupted: bool = False
+
+    def continued(self, later: Trained) -> Fit:
+        """The same with a further stage behind it."""
+        n_weights = self.posterior.n_weights_initial
+        if later.interrupted:
+            _warn_of_interruption()
+        return replace(
+            self,
+            posterior=later.posterior.copy(n_weights_initial=n_weights),
+            nll=later.nll,
+            elbo=later.elbo,
+            objective=later.objective,
+            prior=later.prior,
+            history=self.history.followed_by(later.history),
+            interrupted=later.interrupted,
+        )
+
+
+def fit(
+    problem: Problem,
+    likelihood: str,
+    recipe: Recipe,
+    *,
+    seed: int,
+    engine: EngineChoice | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    checkpoint: str | Path | None = None,
+) -> Fit:
+    """Learns a posterior.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data on the scale the network shall see.
+    likelihood : str
+        bernoulli, categorical, gaussian or poisson.
+    seed : int
+        Same seed, same result.
+    engine : EngineChoice, optional
+        What computes; by default the fastest that can.
+    n_jobs : int, optional
+        Restarts to train at the same time.
+    verbose : bool
+        Show a progress bar.
+    checkpoint : path, optional
+        Folder for checkpoints; a later call with the same arguments goes on from there, and one
+        with others is refused.
+    """
+    engine = engine or EngineChoice()
+    folder = None if checkpoint is None else Path(checkpoint)
+    session = _Session(problem, likelihood, recipe, engine, folder)
+    seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
+    with ProgressBar(recipe.n_steps(engine.posterior), enabled=verbose) as bar:
+        linear = session.linear(seeds[0], bar.report) if recipe.linear else None
+        if linear is not None and linear.interrupted:
+            return _choose({"linear": linear}, session.n_weights)
+        n_runs = recipe.n_restarts if recipe.hidden else 1
+        candidates = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
+        if linear is not None:
+            candidates["linear"] = linear
+        best = _choose(candidates, session.n_weights)
+        if recipe.prune and not best.interrupted:
+            best = session.prune(best, recipe.prune, seeds[-1])
+        if recipe.refine and not best.interrupted:
+            best = best.continued(session.refine(best, seeds[-1], bar.report))
+        if session.flow_joins and not best.interrupted:
+            best = best.continued(session.flow(best, seeds[-1], bar.report))
+    return best
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The parts that all stages of a fit share."""
+
+    problem: Problem
+    likelihood: str
+    recipe: Recipe
+    engine: EngineChoice
+    folder: Path | None
+
+    def linear(self, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.linear is not None
+        start = self._start((), self.recipe.linear_initial, seed)
+        return self._independent()._train(start, self.recipe.linear, seed, report, "linear")
+
+    def networks(
+        self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
+    ) -> dict[str, Trained]:
+        """A network for each seed, by name; those that had to be given up are left out."""
+        session = self._before_flow
+        style = session.engine.resolve().parallel
+        shared = n_jobs in (None, 1) or style == "threads"
+        report = bar.report if shared else None
+        jobs = (
+            delayed(session.network)(linear, number, seed, report)
+            for number, seed in enumerate(seeds)
+        )
+        runs: dict[str, Trained] = {}
+        given_up: list[TrainingError] = []
+        # Runs that share the machine must not each take all of it for their matrix products.
+        with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
+            results = Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs)
+            for number, run in enumerate(results):
+                if isinstance(run, TrainingError):
+                    given_up.append(run)
+                    continue
+                runs[f"network {number}"] = run
+                if run.interrupted:
+                    break
+        if given_up and not runs and linear is None:
+            raise given_up[0]
+        if given_up:
+            warnings.warn(
+                f"{len(given_up)} of {len(seeds)} networks had to be given up and are left out. "
+                f"{given_up[0]}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return runs
+
+    def network(
+        self, linear: Trained | None, number: int, seed: int, report: Callable | None
+    ) -> Trained | TrainingError:
+        """What training gave, or why it was given up."""
+        recipe = self.recipe
+        start = self._start(recipe.hidden, recipe.initial, seed)
+        stage = recipe.network
+        prior = stage.prior(start.architecture)
+        if linear is not None:
+            prior = _continue_from(linear, start, prior)
+        try:
+            return self._train(start, stage, seed, report, f"network-{number}", prior)
+        except TrainingError as error:
+            return error
+
+    def prune(self, best: Fit, how: Prune, seed: int) -> Fit:
+        """The winner without the weights it can do without.
+
+        All that promise a gain leave at once; if that is too much, half of them, and so on.
+        """
+        if not how.linear and not any(best.posterior.architecture.hidden):
+            return best
+        session = replace(self._before_flow, folder=None)
+        weight, failures, n_trials = how.stage.kl_weight, 0, 0
+        while failures < how.patience and n_trials < how.n_trials:
+            sets = removals(
+                best.posterior, best.prior, self.problem, kl_weight=weight, skip=failures
+            )
+            if not sets:
+                break
+            smaller, size = None, len(sets)
+            while smaller is None and size and n_trials < how.n_trials:
+                smaller = session._without(np.concatenate(sets[:size]), best, how, seed)
+                size, n_trials = size // 2, n_trials + 1
+            if smaller is None:
+                failures += 1
+            elif smaller.interrupted:
+                _warn_of_interruption()
+                return replace(best, interrupted=True)
+            else:
+                best, failures = best.continued(smaller), 0
+        return best
+
+    def _without(
+        self, weights: NDArray[np.intp], best: Fit, how: Prune, seed: int
+    ) -> Trained | None:
+        """Training without these weights, or None if that is no better."""
+        start = best.posterior.copy()
+        start.lam[weights] = -LARGEST_LAMBDA
+        trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
+        n_fewer = best.posterior.used_weights().sum() - trial.posterior.used_weights().sum()
+        fits = trial.nll <= best.nll + how.tolerance * n_fewer
+        better = fits and trial.objective > best.objective
+        return trial if better or trial.interrupted else None
+
+    def refine(self, best: Fit, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.refine is not None
+        stage = replace(
+            self.recipe.refine, lambda_rate=0.0, empirical_bayes=None, shrink=None, kl_ramp=0.0
+        )
+        start = fixed_structure(best.posterior)
+        session = self._before_flow
+        return session._train(start, stage, seed, report, "refine", best.prior, best.n_initial)
+
+    @property
+    def flow_joins(self) -> bool:
+        """Whether a flow comes in after the choice of a network."""
+        return self.engine.posterior == "flow" and self.recipe.flow is not None
+
+    @property
+    def _before_flow(self) -> _Session:
+        """What learns up to there: independent weights, if a flow is to come in."""
+        return self._independent() if self.flow_joins else self
+
+    def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained:
+        assert self.recipe.flow is not None
+        start = best.posterior.copy()
+        engine = replace(self.engine, options={"z_spread": JOINING_SPREAD, **self.engine.options})
+        session = replace(self, engine=engine)
+        return session._train(
+            start, self.recipe.flow, seed, report, "flow", best.prior, best.n_initial
+        )
+
+    def _independent(self) -> _Session:
+        """The same with independent weights, which learn far faster."""
+        return replace(self, engine=self.engine.with_independent_weights())
+
+    @property
+    def n_weights(self) -> int:
+        return self._architecture(self.recipe.hidden).n_weights
+
+    def _architecture(self, hidden: tuple[int, ...]) -> Architecture:
+        return Architecture(
+            n_covariates=self.problem.x.shape[1],
+            hidden=hidden,
+            n_outputs=self.problem.y.shape[1],
+            input_skip=self.recipe.input_skip,
+            activation=self.recipe.activation,
+        )
+
+    def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
+        rng = np.random.default_rng(seed)
+        start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
+        bias = get_likelihood(self.likelihood).initial_bias(self.problem.y)
+        start.bias_mu[start.architecture.units[-1]] = bias
+        return start
+
+    def _train(
+        self,
+        start: Posterior,
+        stage: Stage,
+        seed: int,
+        report: Callable | None,
+        name: str,
+        prior: Prior | None = None,
+        n_initial: NDArray[np.intp] | None = None,
+    ) -> Trained:
+        engine = self.engine.create(start, self.problem, stage, seed)
+        return train(
+            engine,
+            stage,
+            n_rows=self.problem.n_rows,
+            seed=seed,
+            prior=prior,
+            n_initial=n_initial,
+            report=report,
+            checkpoint=self._checkpoint(name, stage, seed),
+        )
+
+    def _checkpoint(self, name: str, stage: Stage, seed: int) -> Checkpoint | None:
+        if self.folder is None:
+            return None
+        owner = sha256(repr((self.likelihood, self.recipe, self.engine, stage, seed)).encode())
+        for array in (self.problem.x, self.problem.y, self.problem.row_weights):
+            owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return Checkpoint(self.folder / f"{name}.npz", owner.hexdigest())
+
+
+def fixed_structure(posterior: Posterior) -> Posterior:
+    """The posterior with its used weights certainly in and all others certainly out."""
+    used = posterior.used_weights()
+    return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
+
+
+def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
+    """Puts the linear model into the output layer of a network, with the prior of its weights."""
+    net = start.architecture
+    block = net.block(net.n_layers - 1, "covariate")
+    found = linear.posterior
+    output = net.units[-1]
+    start.bias_mu[output], start.bias_rho[output] = found.bias_mu, found.bias_rho
+    start.noise = found.noise.copy()
+    if block is None:
+        return prior
+    start.mu[block.weights], start.rho[block.weights] = found.mu, found.rho
+    start.lam[block.weights] = np.maximum(found.lam, 2.0)
+    tau = prior.tau.copy()
+    tau[net.blocks.index(block)] = linear.prior.tau[0]
+    return replace(prior, tau=tau)
+
+
+def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
+    """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway.
+
+    Where the divergence had less weight in training it has less here: candidates are judged by
+    what they were made for.
+    Densities refer to the ``n_weights`` of the network, whichever wins.
+    """
+    finite = {name: run for name, run in candidates.items() if np.isfinite(run.objective)}
+    if not finite:
+        raise TrainingError(
+            "No model ended with a finite ELBO; look for extreme values in the data, or try a "
+            "smaller learning rate."
+        )
+    name = max(finite, key=lambda name: finite[name].objective)
+    if "linear" in finite and not _uses_hidden(finite[name].posterior):
+        name = "linear"
+    winner = finite[name]
+    interrupted = any(run.interrupted for run in candidates.values())
+    if interrupted:
+        _warn_of_interruption()
+    return Fit(
+        posterior=winner.posterior.copy(n_weights_initial=n_weights),
+        nll=winner.nll,
+        elbo=winner.elbo,
+        objective=winner.objective,
+        prior=winner.prior,
+        history=winner.history,
+        n_initial=winner.n_initial,
+        elbos={name: run.elbo for name, run in candidates.items()},
+        interrupted=interrupted,
+    )
+
+
+def _warn_of_interruption() -> None:
+    warnings.warn(
+        "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=4
+    )
+
+
+def _uses_hidden(posterior: Posterior) -> bool:
+    used, blocks = posterior.used_weights(), posterior.architecture.blocks
+    return any(used[block.weights].any() for block in blocks if block.source == "hidden")

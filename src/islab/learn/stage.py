@@ -1,0 +1,120 @@
+"""A stage of training, declared: how long, how fast, against which prior, when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.priors import BIAS_TAU, EmpiricalBayes, Prior
+from islab.learn.engines.base import ADAM_BETAS
+from islab.learn.schedules import Schedule
+from islab.learn.shrink import Shrink
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Stops a stage whose smoothed ELBO no longer rises.
+
+    Parameters
+    ----------
+    patience : int
+        Records without a new best before stopping.
+    smoothing : float
+        Weight of the past in the running mean of the ELBO.
+    tolerance : float
+        Rise that counts, as a share of the ELBO's size.
+    start : float
+        Share of the stage that always runs.
+    """
+
+    patience: int = 20
+    smoothing: float = 0.9
+    tolerance: float = 1e-4
+    start: float = 0.5
+
+    def reached(self, elbo: NDArray[np.float64]) -> bool:
+        """Whether the records so far end in a plateau."""
+        if len(elbo) <= self.patience:
+            return False
+        smooth = elbo.copy()
+        for i in range(1, len(smooth)):
+            smooth[i] = self.smoothing * smooth[i - 1] + (1 - self.smoothing) * smooth[i]
+        best_before = smooth[: -self.patience].max()
+        return bool(
+            smooth[-self.patience :].max() <= best_before + self.tolerance * abs(best_before)
+        )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of training, declared.
+
+    Parameters
+    ----------
+    n_steps, batch_size : int
+    rate, lambda_rate : float
+        Adam's peak rate, and the one of the inclusion parameters.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
+    schedule : Schedule
+        Of both rates.
+    kl_ramp : float
+        Share of the stage over which the divergence's weight rises from 0.
+    kl_weight : float
+        The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
+    tau, psi, df, bias_tau
+        Prior to start from; see :class:`~islab.core.priors.Prior`.
+    empirical_bayes : EmpiricalBayes, optional
+        None keeps the prior fixed.
+    scale_mu_step : bool
+        Multiply the step of the means by ``max(1, tau)`` of their block, so that wide slabs
+        do not need more steps.
+    noise_rate : float
+        Speed at which Gaussian noise variances follow their optimum; 0 fixes them.
+    shrink : Shrink, optional
+        None never drops units.
+    linear_ends : bool
+        Whether to stop once no hidden unit is left, because a linear model is at hand.
+    plateau : Plateau, optional
+        None runs all steps.
+    """
+
+    n_steps: int
+    batch_size: int
+    rate: float = 0.05
+    lambda_rate: float = 0.05
+    betas: tuple[float, float] = ADAM_BETAS
+    schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
+    kl_ramp: float = 0.25
+    kl_weight: float = 1.0
+    tau: float = 1.0
+    psi: float = 0.2
+    df: float | None = None
+    bias_tau: float = BIAS_TAU
+    empirical_bayes: EmpiricalBayes | None = field(default_factory=EmpiricalBayes)
+    scale_mu_step: bool = True
+    noise_rate: float = 0.02
+    shrink: Shrink | None = field(default_factory=Shrink)
+    linear_ends: bool = False
+    plateau: Plateau | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("n_steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Got {name}={getattr(self, name)}, expected at least 1.")
+        for name in ("rate", "lambda_rate"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"Got {name}={getattr(self, name)}, expected 0 or more.")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(
+                f"Got betas={self.betas}, expected two numbers from 0 to below 1; try (0.9, 0.99)."
+            )
+
+    def prior(self, architecture: Architecture) -> Prior:
+        """The prior to start from, of this network."""
+        return Prior.same(
+            architecture, tau=self.tau, psi=self.psi, df=self.df, bias_tau=self.bias_tau
+        )

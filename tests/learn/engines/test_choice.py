@@ -1,0 +1,101 @@
+"""Which engine learns what."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from islab.learn.engines import EngineChoice
+from islab.learn.engines.choice import _require_device
+
+CODE = """
+import sys
+from sklearn.datasets import load_iris
+from islab import ISLaBClassifier
+
+model = ISLaBClassifier(posterior="flow", n_restarts=1, max_epochs=3, random_state=0)
+X, y = load_iris(return_X_y=True)
+model.fit(X, y).predict_proba(X)
+assert model.posterior_.multipliers is not None
+assert "torch" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "posterior", "expected"),
+    [
+        ("auto", "lrt", "NativeEngine"),
+        ("auto", "flow", "NativeFlowEngine"),
+        ("native", "flow", "NativeFlowEngine"),
+        ("torch", "lrt", "TorchEngine"),
+        ("torch", "flow", "FlowEngine"),
+    ],
+)
+def test_posteriors_have_an_engine_of_either_kind(name, posterior, expected):
+    pytest.importorskip("islab.learn.engines.native")
+    pytest.importorskip("torch")
+    assert EngineChoice(name, posterior=posterior).resolve().__name__ == expected
+
+
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+def test_without_the_compiled_engine_torch_learns(monkeypatch, posterior):
+    pytest.importorskip("torch")
+    for module in ("islab.learn.engines.native", "islab.learn.engines.native.flow"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert "native" not in EngineChoice(posterior=posterior).resolve().__module__
+    with pytest.raises(ImportError):
+        EngineChoice("native", posterior=posterior).resolve()
+
+
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+def test_without_any_engine_the_remedy_is_named(monkeypatch, posterior):
+    for module in ("native", "native.flow", "torch.dense", "torch.flow"):
+        monkeypatch.setitem(sys.modules, f"islab.learn.engines.{module}", None)
+    with pytest.raises(ImportError, match=r"pip install islab-bnn\[torch\]"):
+        EngineChoice(posterior=posterior).resolve()
+
+
+@pytest.mark.parametrize("choice", [EngineChoice("torch"), EngineChoice(device="cuda")])
+def test_torch_that_was_asked_for_is_named(monkeypatch, choice):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"torch engine needs torch.*islab-bnn\[torch\]"):
+        choice.resolve()
+
+
+def test_the_compiled_engine_stays_on_the_cpu():
+    with pytest.raises(ValueError, match="use engine='torch'"):
+        EngineChoice("native", device="cuda")
+
+
+def test_flows_need_no_torch():
+    pytest.importorskip("islab.learn.engines.native")
+    subprocess.run([sys.executable, "-c", CODE], check=True)
+
+
+def torch_with(**devices):
+    """A torch that finds so many devices of each kind."""
+
+    def kind(number):
+        return SimpleNamespace(is_available=lambda: number > 0, device_count=lambda: number)
+
+    found = {name: kind(devices.get(name, 0)) for name in ("cuda", "xpu")}
+    return SimpleNamespace(**found, backends=SimpleNamespace(mps=kind(devices.get("mps", 0))))
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", "xpu", "mps"])
+def test_a_device_that_is_not_there_is_refused(monkeypatch, device):
+    monkeypatch.setitem(sys.modules, "torch", torch_with())
+    with pytest.raises(ValueError, match=f"Got device='{device}', expected one that torch finds"):
+        EngineChoice("torch", device=device).resolve()
+
+
+@pytest.mark.parametrize("device", ["cuda:2", "cuda:-1", "cuda:first"])
+def test_a_number_that_no_device_has_is_refused(device):
+    with pytest.raises(ValueError, match=f"Got device='{device}'.*try device='cpu'"):
+        _require_device(torch_with(cuda=2), device)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", "cuda", "cuda:1", "mps", "mps:0"])
+def test_devices_that_are_there_are_taken(device):
+    _require_device(torch_with(cuda=2, mps=1), device)

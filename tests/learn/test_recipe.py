@@ -1,0 +1,436 @@
+"""Whole fits: against the exact posterior, on the paper's simulated problems, restarts."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from islab.core.posterior import Initial
+from islab.core.priors import Prior
+from islab.learn import fit as fitting
+from islab.learn.engines import EngineChoice, Problem
+from islab.learn.fit import fit, fixed_structure
+from islab.learn.loop import TrainingError, train
+from islab.learn.recipe import default_recipe, paper_recipe
+from islab.learn.schedules import Schedule
+from islab.learn.stage import Stage
+
+TORCH = EngineChoice("torch")
+
+
+def simulated(kind, rho, n_rows, seed=0):
+    """The paper's two problems: covariates from -10 to 10, label by the median."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-10, 10, (n_rows, 4))
+    x[:, 2] = rho * x[:, 0] + (1 - rho) * x[:, 2]
+    eta = x[:, 0] + x[:, 1] + 0.01 * rng.standard_normal(n_rows)
+    if kind == "nonlinear":
+        eta = eta + x[:, 0] * x[:, 1] + x[:, 0] ** 2 + x[:, 1] ** 2
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    return Problem(z, (eta >= np.median(eta)).astype(float)[:, None])
+
+
+def split(problem, n_train):
+    train = Problem(problem.x[:n_train], problem.y[:n_train])
+    return train, problem.x[n_train:], problem.y[n_train:]
+
+
+def accuracy(network, x, y):
+    return ((network.predictor(x) > 0) == (y > 0.5)).mean()
+
+
+# -- the exact posterior -------------------------------------------------------------------
+
+
+def exact_posterior(problem, tau, psi, bias_tau, noise):
+    """Log evidence, inclusion probabilities and means, by enumerating all models."""
+    x, y = problem.x, problem.y[:, 0]
+    n, v = x.shape
+    log_weights, means = [], []
+    models = np.array(list(product([0, 1], repeat=v)), dtype=bool)
+    for model in models:
+        design = np.column_stack([np.ones(n), x[:, model]])
+        scales = np.concatenate([[bias_tau], np.full(model.sum(), tau)]) ** 2
+        covariance = noise * np.eye(n) + (design * scales) @ design.T
+        _, log_det = np.linalg.slogdet(covariance)
+        solved = np.linalg.solve(covariance, y)
+        evidence = -0.5 * (n * np.log(2 * np.pi) + log_det + y @ solved)
+        prior = model.sum() * np.log(psi) + (~model).sum() * np.log1p(-psi)
+        mean = np.zeros(v)
+        mean[model] = (scales[:, None] * design.T @ solved[:, None])[1:, 0]
+        log_weights.append(evidence + prior)
+        means.append(mean)
+    log_weights = np.array(log_weights)
+    total = np.logaddexp.reduce(log_weights)
+    weights = np.exp(log_weights - total)
+    return total, weights @ models, weights @ np.array(means)
+
+
+def linear_problem(rho, v=6, n=150, noise=1.0):
+    rng = np.random.default_rng(3)
+    shared = rng.standard_normal((n, 1))
+    x = np.sqrt(rho) * shared + np.sqrt(1 - rho) * rng.standard_normal((n, v))
+    y = 0.8 * x[:, :1] - 0.6 * x[:, 1:2] + np.sqrt(noise) * rng.standard_normal((n, 1))
+    return Problem(x, y)
+
+
+LINEAR = Stage(
+    n_steps=4000,
+    batch_size=150,
+    rate=0.05,
+    schedule=Schedule("cosine", warm_up=0.02),
+    kl_ramp=0.0,
+    tau=1.0,
+    psi=0.3,
+    empirical_bayes=None,
+    noise_rate=0.0,
+    shrink=None,
+)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
+def test_linear_model_agrees_with_the_exact_posterior(rho):
+    problem = linear_problem(rho)
+    recipe = replace(default_recipe(150, hidden=()), network=LINEAR)
+    found = fit(problem, "gaussian", recipe, seed=0)
+    evidence, inclusion, means = exact_posterior(problem, 1.0, 0.3, 2.5, 1.0)
+    elbo = closed_form_elbo(found.posterior, problem, found.prior)
+    assert evidence - 3 < elbo <= evidence
+    np.testing.assert_allclose(found.posterior.alpha, inclusion, atol=0.25 if rho else 0.12)
+    np.testing.assert_allclose(found.posterior.mean_weights(), means, atol=0.12)
+    sure = np.abs(inclusion - 0.5) > 0.3
+    assert ((found.posterior.alpha > 0.5) == (inclusion > 0.5))[sure].all()
+
+
+def test_elbo_of_any_linear_posterior_is_below_the_evidence():
+    """The bound itself, in closed form: no sampling involved."""
+    problem = linear_problem(0.5)
+    evidence, _, _ = exact_posterior(problem, 1.0, 0.3, 2.5, 1.0)
+    rng = np.random.default_rng(0)
+    recipe = replace(default_recipe(150, hidden=()), network=replace(LINEAR, n_steps=500))
+    start = fit(problem, "gaussian", recipe, seed=1).posterior
+    prior = Prior.same(start.architecture, tau=1.0, psi=0.3)
+    for _ in range(50):
+        q = start.copy()
+        q.mu = q.mu + 0.1 * rng.standard_normal(len(q.mu))
+        q.lam = q.lam + rng.standard_normal(len(q.lam))
+        assert closed_form_elbo(q, problem, prior) <= evidence
+
+
+def closed_form_elbo(q, problem, prior):
+    from islab.core.equations import gaussian_kl, kl, moments
+
+    mean, variance = moments(q.mu, q.sigma, q.alpha)
+    fitted = problem.x @ mean + q.bias_mu
+    spread = problem.x**2 @ variance + q.bias_sigma**2
+    error = (problem.y[:, 0] - fitted) ** 2 + spread
+    log_likelihood = -0.5 * (np.log(2 * np.pi) + error).sum()
+    divergence = kl(q.mu, q.sigma, q.alpha, tau=prior.tau[0], psi=prior.psi[0]).sum()
+    return log_likelihood - divergence - gaussian_kl(q.bias_mu, q.bias_sigma, tau=2.5).sum()
+
+
+# -- the paper's simulated problems -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_ends_with_exactly_its_two_covariates(rho):
+    problem, x, y = split(simulated("linear", rho, 6000), 4000)
+    recipe = replace(default_recipe(4000), n_restarts=1)
+    network = fit(problem, "bernoulli", recipe, seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.995
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_with_flows_ends_with_exactly_its_two_covariates(rho):
+    problem, x, y = split(simulated("linear", rho, 6000), 4000)
+    linear = replace(default_recipe(4000).linear, n_steps=800, batch_size=256)
+    recipe = replace(default_recipe(4000, hidden=()), network=linear)
+    flow = EngineChoice("torch", "flow", options={"flow_width": 16})
+    network = fit(problem, "bernoulli", recipe, seed=0, engine=flow).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.99
+
+
+def test_linear_problem_stays_linear_beside_a_network_with_flows():
+    problem, _, _ = split(simulated("linear", 0.0, 3000), 2000)
+    recipe = default_recipe(2000, hidden=(4,))
+    recipe = replace(recipe, network=replace(recipe.network, n_steps=300), n_restarts=1)
+    flow = EngineChoice("auto", "flow", options={"flow_width": 16})
+    found = fit(problem, "bernoulli", recipe, seed=0, engine=flow)
+    network = found.posterior.median()
+    assert set(found.elbos) == {"linear", "network 0"}
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+
+
+def test_nonlinear_problem_selects_its_two_covariates():
+    problem, x, y = split(simulated("nonlinear", 0.0, 20_000), 16_000)
+    recipe = replace(default_recipe(16_000), n_restarts=1)
+    network = fit(problem, "bernoulli", recipe, seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert network.max_depth > 1
+    assert accuracy(network, x, y) >= 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_linear_problem_at_the_papers_size(posterior, rho):
+    problem, x, y = split(simulated("linear", rho, 72_000), 64_000)
+    recipe = replace(default_recipe(64_000), n_restarts=1)
+    options = {"flow_width": 32} if posterior == "flow" else {}
+    engine = EngineChoice("auto", posterior, options=options)
+    network = fit(problem, "bernoulli", recipe, seed=0, engine=engine).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert (network.n_used_weights, network.max_depth) == (2, 1)
+    assert accuracy(network, x, y) > 0.998
+
+
+@pytest.mark.slow
+def test_nonlinear_problem_at_the_papers_size():
+    problem, x, y = split(simulated("nonlinear", 0.0, 72_000), 64_000)
+    network = fit(problem, "bernoulli", default_recipe(64_000), seed=0).posterior.median()
+    assert network.covariates.tolist() == [0, 1]
+    assert accuracy(network, x, y) >= 0.995
+
+
+# -- recipes ----------------------------------------------------------------------------------
+
+
+def diabetes():
+    x, y = load_diabetes(return_X_y=True)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    return Problem(x, y[:, None])
+
+
+def small_recipe(**changes):
+    recipe = default_recipe(442, hidden=(8, 8))
+    short = replace(recipe.network, n_steps=1500)
+    return replace(recipe, network=short, linear=replace(recipe.linear, n_steps=800), **changes)
+
+
+def test_shrinking_changes_the_time_and_not_the_network():
+    problem = diabetes()
+    recipe = small_recipe(n_restarts=2)
+    whole = replace(recipe, network=replace(recipe.network, shrink=None))
+    shrunk, unshrunk = (fit(problem, "gaussian", r, seed=1) for r in (recipe, whole))
+    a, b = shrunk.posterior.median(), unshrunk.posterior.median()
+    assert a.covariates.tolist() == b.covariates.tolist()
+    error = a.predictor(problem.x) - b.predictor(problem.x)
+    assert np.sqrt((error**2).mean()) < 0.05
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_restarts_give_the_same_winner_however_they_are_run(n_jobs):
+    problem = diabetes()
+    one = fit(problem, "gaussian", small_recipe(n_restarts=2), seed=3)
+    two = fit(problem, "gaussian", small_recipe(n_restarts=2), seed=3, n_jobs=n_jobs)
+    assert one.elbos == two.elbos
+    np.testing.assert_array_equal(one.posterior.mu, two.posterior.mu)
+
+
+def test_the_highest_elbo_wins():
+    found = fit(diabetes(), "gaussian", small_recipe(n_restarts=2), seed=3)
+    assert set(found.elbos) == {"linear", "network 0", "network 1"}
+    best = max(found.elbos, key=found.elbos.get)
+    used_linear = found.elbo == found.elbos["linear"]
+    assert found.elbo == found.elbos[best] or used_linear
+
+
+def test_candidates_are_judged_by_the_weight_of_the_divergence_they_learned_with():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((100, 2))
+    y = np.abs(x[:, :1]) + 0.8 * rng.standard_normal((100, 1))
+    problem, recipe = Problem(x, (y - y.mean()) / y.std()), small_recipe(n_restarts=1)
+    stages = {
+        name: replace(getattr(recipe, name), kl_weight=0.25) for name in ("linear", "network")
+    }
+    found = fit(problem, "gaussian", replace(recipe, **stages), seed=0)
+    assert found.elbos["linear"] > found.elbos["network 0"]
+    assert found.posterior.median().max_depth == 2
+
+
+def test_density_refers_to_the_network_even_if_the_linear_model_wins():
+    problem, _, _ = split(simulated("linear", 0.0, 2000), 1000)
+    found = fit(problem, "bernoulli", small_recipe(n_restarts=1), seed=0)
+    assert found.posterior.architecture.n_layers == 1
+    assert found.posterior.n_weights_initial == 4 * 8 + 12 * 8 + 12
+
+
+def test_an_interrupted_fit_can_be_resumed(tmp_path):
+    problem, recipe = diabetes(), small_recipe(n_restarts=2)
+    whole = fit(problem, "gaussian", recipe, seed=3)
+    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    (tmp_path / "network-1.npz").unlink()
+    again = fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.posterior.mu, whole.posterior.mu)
+
+
+@pytest.mark.parametrize("other", ["data", "weights", "seed", "settings"])
+def test_checkpoints_of_another_fit_are_refused(tmp_path, other):
+    problem, recipe = diabetes(), small_recipe(n_restarts=1)
+    recipe = replace(recipe, linear=replace(recipe.linear, n_steps=50), hidden=())
+    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    seed = 4 if other == "seed" else 3
+    if other == "data":
+        problem = replace(problem, x=problem.x + 1)
+    if other == "weights":
+        problem = replace(problem, sample_weight=np.linspace(0, 2, problem.n_rows))
+    if other == "settings":
+        recipe = replace(recipe, linear=replace(recipe.linear, rate=0.01))
+    with pytest.raises(ValueError, match=r"linear\.npz.*other data"):
+        fit(problem, "gaussian", recipe, seed=seed, checkpoint=tmp_path)
+
+
+def given_up(monkeypatch, *numbers):
+    """Trainings of these numbers fail; with a linear model, it is number 0."""
+    count = iter(range(100))
+
+    def maybe(*arguments, **options):
+        if next(count) in numbers:
+            raise TrainingError("The loss was not finite.")
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(fitting, "train", maybe)
+
+
+def test_a_network_that_has_to_be_given_up_does_not_take_the_others_with_it(monkeypatch):
+    problem, recipe = diabetes(), small_recipe(n_restarts=2)
+    whole = fit(problem, "gaussian", recipe, seed=3)
+    given_up(monkeypatch, 1)
+    with pytest.warns(UserWarning, match="1 of 2 networks .* not finite"):
+        found = fit(problem, "gaussian", recipe, seed=3)
+    assert found.elbos == {name: whole.elbos[name] for name in ("network 1", "linear")}
+
+
+def test_the_linear_model_is_the_answer_if_all_networks_have_to_be_given_up(monkeypatch):
+    given_up(monkeypatch, 1, 2)
+    with pytest.warns(UserWarning, match="2 of 2 networks"):
+        found = fit(diabetes(), "gaussian", small_recipe(n_restarts=2), seed=3)
+    assert found.elbos == {"linear": found.elbo}
+
+
+def test_nothing_left_is_an_error(monkeypatch):
+    given_up(monkeypatch, 0, 1)
+    recipe = replace(small_recipe(n_restarts=2), linear=None)
+    with pytest.raises(TrainingError, match="not finite"):
+        fit(diabetes(), "gaussian", recipe, seed=3)
+
+
+def test_refinement_keeps_the_structure_and_does_not_lose_fit():
+    problem = diabetes()
+    plain = fit(problem, "gaussian", small_recipe(n_restarts=1), seed=3)
+    stage = replace(small_recipe().network, n_steps=400, rate=0.005)
+    refined = fit(problem, "gaussian", small_recipe(n_restarts=1, refine=stage), seed=3)
+    a, b = plain.posterior.median(), refined.posterior.median()
+    assert a.n_used_weights == b.n_used_weights
+    assert a.covariates.tolist() == b.covariates.tolist()
+    error = [np.square(n.predictor(problem.x) - problem.y).mean() for n in (a, b)]
+    assert error[1] < error[0] * 1.02
+
+
+def test_a_flow_joins_the_network_that_independent_weights_have_found():
+    problem, recipe = diabetes(), small_recipe(n_restarts=1)
+    alone = fit(problem, "gaussian", recipe, seed=3)
+    recipe = replace(recipe, flow=replace(recipe.flow, n_steps=150))
+    engine = EngineChoice(posterior="flow", options={"flow_width": 8})
+    tied = fit(problem, "gaussian", recipe, seed=3, engine=engine)
+    assert alone.posterior.multipliers is None
+    assert tied.posterior.multipliers is not None
+    assert tied.elbos == alone.elbos
+    assert abs(tied.elbo - alone.elbo) < 10
+    assert tied.posterior.n_weights_initial == alone.posterior.n_weights_initial
+    steps = tied.history.column("step")
+    assert (np.diff(steps) > 0).all()
+    assert steps[-1] == alone.history.column("step")[-1] + 150
+
+
+def test_weights_dropped_before_the_flow_joins_still_count():
+    problem, _, _ = split(simulated("nonlinear", 0.0, 3000), 2000)
+    recipe = small_recipe(n_restarts=1, hidden=(20, 20))
+    found = fit(problem, "bernoulli", recipe, seed=0)
+    sizes = [block.size for block in found.posterior.architecture.blocks]
+    assert found.n_initial.sum() > sum(sizes)
+    stage = replace(recipe.flow, n_steps=1, rate=0.0, lambda_rate=0.0, empirical_bayes=None)
+    options = {"n_rows": problem.n_rows, "seed": 0, "prior": found.prior}
+    counted, forgotten = (
+        train(
+            EngineChoice("native").create(found.posterior.copy(), problem, stage, 0),
+            stage,
+            n_initial=n_initial,
+            **options,
+        )
+        for n_initial in (found.n_initial, None)
+    )
+    cost = found.prior.excluded_kl(found.n_initial - sizes)
+    assert cost > 0.1
+    assert forgotten.elbo - counted.elbo == pytest.approx(cost)
+
+
+def test_fixed_structure_is_certain_about_every_weight():
+    found = fit(diabetes(), "gaussian", small_recipe(n_restarts=1), seed=3).posterior
+    alpha = fixed_structure(found).alpha
+    assert ((alpha < 1e-9) | (alpha > 1 - 1e-9)).all()
+    assert (alpha > 0.5).sum() == found.median().n_used_weights
+
+
+def test_paper_recipe_has_fixed_priors_and_halves_its_rate():
+    recipe = paper_recipe(
+        hidden=(5,), n_steps=10, batch_size=4, rate=0.1, tau=2.5, psi=0.01,
+        covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5),
+    )  # fmt: skip
+    assert recipe.network.empirical_bayes is None
+    assert recipe.network.bias_tau == 2.5
+    assert recipe.network.betas == (0.9, 0.999)
+    assert recipe.network.schedule([0.4, 0.6, 0.8, 0.95]).tolist() == [1, 0.5, 0.25, 0.125]
+    assert recipe.initial == Initial(
+        covariate_inclusion=(5, 5), hidden_inclusion=(-9, -5), means=(-1.2, 1.2),
+        output_scale=(1.0, 1.0), sigma=float(np.log1p(np.exp(-9.0))),
+    )  # fmt: skip
+
+
+def test_native_and_torch_select_the_same_structure():
+    problem, x, y = split(simulated("linear", 0.3, 3000), 2000)
+    recipe = replace(default_recipe(2000, hidden=()))
+    native, torch = (
+        fit(problem, "bernoulli", recipe, seed=0, engine=engine).posterior.median()
+        for engine in (EngineChoice("native"), TORCH)
+    )
+    assert native.covariates.tolist() == torch.covariates.tolist()
+    assert abs(accuracy(native, x, y) - accuracy(torch, x, y)) < 0.003
+
+
+@pytest.mark.parametrize("sparsity", [-0.1, 1.5])
+def test_sparsity_outside_its_range_is_named(sparsity):
+    with pytest.raises(ValueError, match=f"sparsity={sparsity}"):
+        default_recipe(100, sparsity=sparsity)
+
+
+def test_many_covariates_are_learned_in_smaller_steps():
+    few, many = default_recipe(1000, 0, 10), default_recipe(1000, 0, 784)
+    assert few.linear.rate == 0.1
+    assert few.network.rate == 0.05
+    assert many.linear.rate < 0.03
+    assert many.network.rate < 0.015
+    assert many.linear.lambda_rate == few.linear.lambda_rate
+
+
+def test_a_joining_flow_does_not_spoil_what_was_found():
+    problem, _, _ = split(simulated("nonlinear", 0.0, 12_000), 10_000)
+    still = replace(small_recipe().flow, n_steps=1, rate=0.0, lambda_rate=0.0, empirical_bayes=None)
+    recipe = small_recipe(n_restarts=1, hidden=(20, 20), flow=still)
+    found = fit(problem, "bernoulli", recipe, seed=0)
+    options = {"flow_width": 8}
+    loss = [
+        found.elbo - fit(problem, "bernoulli", recipe, seed=0, engine=engine).elbo
+        for engine in (
+            EngineChoice(posterior="flow", options=options),
+            EngineChoice(posterior="flow", options={**options, "z_spread": 0.03}),
+        )
+    ]
+    assert loss[0] < 0.03 * abs(found.elbo) < loss[1]

@@ -1,0 +1,375 @@
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from islab.tables.columns import MISSING_LEVEL, ColumnEncoder
+
+
+def learn(table, missing="impute", **options):
+    names = [str(name) for name in table.columns]
+    return ColumnEncoder.learn(table, names, missing, **options)
+
+
+def test_numbers_and_truth_values_stay_as_they_are():
+    table = pd.DataFrame({"a": [1.5, 2, 4], "b": [True, False, True], "c": [3, 2, 1]})
+    encoder, covariates = learn(table)
+    assert encoder.names == ("a", "b", "c")
+    np.testing.assert_array_equal(covariates, [[1.5, 1, 3], [2, 0, 2], [4, 1, 1]])
+
+
+def test_standardised_columns_have_mean_0_and_deviation_1():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(50, 7, (40, 3)), columns=list("abc"))
+    encoder, covariates = learn(table)
+    standard = encoder.standardise(covariates)
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(standard.std(axis=0), 1)
+
+
+def test_weights_count_rows_as_if_repeated():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"a": rng.normal(size=20), "b": rng.choice(list("uvw"), 20)})
+    table.loc[3, "a"] = np.nan
+    weight = rng.integers(1, 4, 20)
+    weighted, _ = learn(table, sample_weight=weight.astype(float))
+    repeated, _ = learn(table.loc[table.index.repeat(weight)].reset_index(drop=True))
+    np.testing.assert_allclose(weighted.center, repeated.center)
+    np.testing.assert_allclose(weighted.scale, repeated.scale)
+
+
+def test_text_becomes_a_covariate_for_each_level_that_knows_its_variable():
+    encoder, covariates = learn(pd.DataFrame({"n": [1, 2, 3, 4], "c": ["r", "g", "b", "r"]}))
+    assert encoder.names == ("n", "c=b", "c=g", "c=r")
+    assert encoder.owners == ("n", "c", "c", "c")
+    np.testing.assert_array_equal(encoder.owner_index, [0, 1, 1, 1])
+    np.testing.assert_array_equal(covariates[:, 1:].sum(axis=1), 1)
+
+
+def test_two_levels_need_one_covariate():
+    encoder, covariates = learn(pd.DataFrame({"sex": ["m", "f", "m"]}))
+    assert encoder.names == ("sex=m",)
+    np.testing.assert_array_equal(covariates[:, 0], [1, 0, 1])
+
+
+def test_missing_numbers_get_the_mean_and_an_indicator():
+    encoder, covariates = learn(pd.DataFrame({"a": [1.0, np.nan, 3.0]}))
+    assert encoder.names == ("a", f"a {MISSING_LEVEL}")
+    np.testing.assert_array_equal(covariates, [[1, 0], [2, 1], [3, 0]])
+
+
+def test_missing_text_is_a_level():
+    encoder, covariates = learn(pd.DataFrame({"c": ["u", None, "v"]}))
+    assert encoder.names == ("c=u", "c=v", f"c={MISSING_LEVEL}")
+    np.testing.assert_array_equal(covariates[1], [0, 0, 1])
+
+
+@pytest.mark.parametrize("column", [[1.0, None], ["u", None]])
+def test_missing_values_are_an_error_on_request(column):
+    with pytest.raises(ValueError, match=r"NaN in column 'a' \(row 1\).*missing='impute'"):
+        learn(pd.DataFrame({"a": column}), missing="error")
+
+
+def test_new_missing_numbers_are_the_training_mean_with_a_warning():
+    encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0]}))
+    with pytest.warns(UserWarning, match="1 rows of column 'a'.*training mean, 2"):
+        covariates = encoder.encode(pd.DataFrame({"a": [np.nan, 9.0]}))
+    np.testing.assert_array_equal(covariates, [[2], [9]])
+
+
+@pytest.mark.parametrize("value", ["purple", None])
+def test_rows_of_unknown_level_are_average_rows_with_a_warning(value):
+    encoder, _ = learn(pd.DataFrame({"c": ["r", "g", "b", "r"]}))
+    named = "'purple'" if value else "a missing value"
+    with pytest.warns(UserWarning, match=f"Got {named} in 1 rows of column 'c'.*b, g, r"):
+        covariates = encoder.encode(pd.DataFrame({"c": [value, "r"]}))
+    np.testing.assert_array_equal(covariates, [encoder.center, [0, 0, 1]])
+
+
+def test_a_constant_column_stays_at_its_training_value():
+    encoder, _ = learn(pd.DataFrame({"a": [7.0, 7.0, 7.0]}))
+    standard = encoder.standardise(encoder.encode(pd.DataFrame({"a": [7.0, 1e6]})))
+    np.testing.assert_array_equal(standard, 0)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, -1e-300, 0.0])
+def test_a_constant_standardises_to_0_whatever_rounding_does_to_its_mean(value):
+    encoder, covariates = learn(pd.DataFrame({"a": [value] * 7}))
+    np.testing.assert_array_equal(encoder.standardise(covariates), 0)
+
+
+def test_differences_in_the_last_digit_are_no_variation():
+    encoder, covariates = learn(pd.DataFrame({"a": [1.1] * 7 + [np.nextafter(1.1, 2)]}))
+    assert not encoder.varies.any()
+    np.testing.assert_array_equal(encoder.standardise(covariates), 0)
+
+
+def test_covariates_that_vary_are_told_from_those_that_do_not():
+    table = pd.DataFrame(
+        {
+            "varies": [1.0, 2.0, 3.0],
+            "constant": [5.0, 5.0, 5.0],
+            "absent": [5.0, None, 5.0],
+            "one": ["u", "u", "u"],
+            "two": ["u", "v", "u"],
+        }
+    )
+    encoder, covariates = learn(table)
+    assert encoder.varies.tolist() == [True, False, False, True, False, True]
+    np.testing.assert_array_equal(encoder.varies, np.ptp(covariates, axis=0) > 0)
+
+
+def test_the_range_in_training_is_kept():
+    encoder, _ = learn(pd.DataFrame({"a": [3.0, np.nan, -1.0, 2.0]}))
+    assert (encoder.variables[0].low, encoder.variables[0].high) == (-1.0, 3.0)
+
+
+def test_levels_that_are_spelled_alike_are_one():
+    encoder, covariates = learn(pd.DataFrame({"a": pd.Categorical([1, "1", "b", "1"])}))
+    assert encoder.variables[0].levels == ("1", "b")
+    np.testing.assert_array_equal(covariates[:, 0], [0, 0, 1, 0])
+
+
+def test_text_that_says_missing_is_missing():
+    encoder, covariates = learn(pd.DataFrame({"a": [MISSING_LEVEL, None, "b", "c"]}))
+    assert encoder.variables[0].levels == (MISSING_LEVEL, "b", "c")
+    np.testing.assert_array_equal(covariates[0], covariates[1])
+    np.testing.assert_allclose(encoder.variables[0].shares, [0.5, 0.25, 0.25])
+
+
+def test_a_column_without_values_is_ignored_with_a_warning():
+    with pytest.warns(UserWarning, match="'b' without a single value"):
+        _, covariates = learn(pd.DataFrame({"a": [1.0, 2.0], "b": [None, None]}))
+    np.testing.assert_array_equal(covariates[:, 1], 0)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_values_are_refused_with_column_and_row(value):
+    with pytest.raises(ValueError, match=r"Got -?inf in column 'a' \(row 1\)"):
+        learn(pd.DataFrame({"a": [1.0, value]}))
+
+
+def test_values_too_large_to_standardise_are_refused():
+    with pytest.raises(ValueError, match=r"Got 1e\+300 in column 'a'"):
+        learn(pd.DataFrame({"a": [1.0, 1e300]}))
+
+
+def test_text_in_a_column_of_numbers_is_refused_with_value_and_row():
+    values = np.array([1.0, 2.0, "n/a?", 4.0], dtype=object)
+    with pytest.raises(ValueError, match=r"Got 'n/a\?' in column 'age' \(row 2\)"):
+        learn(pd.DataFrame({"age": values}))
+
+
+def test_numbers_read_as_text_because_of_one_cell_are_refused():
+    values = [str(number) for number in range(30)] + ["unknown"]
+    with pytest.raises(ValueError, match=r"Got 'unknown' in column 'age' \(row 30\)"):
+        learn(pd.DataFrame({"age": values}))
+
+
+def test_such_a_column_is_fine_when_declared_categorical():
+    values = [str(number) for number in range(30)] + ["unknown"]
+    encoder, _ = learn(pd.DataFrame({"age": pd.Categorical(values)}))
+    assert len(encoder.names) == 31
+
+
+def test_text_that_no_rows_share_is_refused():
+    table = pd.DataFrame({"id": [f"patient {number}" for number in range(30)]})
+    with pytest.raises(ValueError, match="30 different texts in the 30 rows of column 'id'"):
+        learn(table)
+
+
+def test_too_many_levels_are_refused():
+    table = pd.DataFrame({"c": pd.Categorical([str(number) for number in range(1001)])})
+    with pytest.raises(ValueError, match="1001 levels in column 'c'"):
+        learn(table)
+
+
+@pytest.mark.parametrize(
+    "column", [pd.date_range("2020", periods=2), [[1], [2]], pd.to_timedelta([1, 2])]
+)
+def test_columns_of_other_types_are_refused_with_a_remedy(column):
+    with pytest.raises(ValueError, match=r"Got column 'when' of type.*try to derive"):
+        learn(pd.DataFrame({"when": column}))
+
+
+def test_new_text_where_numbers_were_is_refused():
+    encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0]}))
+    with pytest.raises(ValueError, match=r"Got 'three' in column 'a' \(row 1\)"):
+        encoder.encode(pd.DataFrame({"a": ["1", "three"]}))
+
+
+def test_new_numbers_spelled_as_text_are_numbers():
+    encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0]}))
+    np.testing.assert_array_equal(encoder.encode(pd.DataFrame({"a": ["1", "2.5"]})), [[1], [2.5]])
+
+
+def test_new_infinity_spelled_as_text_is_refused():
+    encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0]}))
+    with pytest.raises(ValueError, match="Got inf in column 'a'"):
+        encoder.encode(pd.DataFrame({"a": ["1", "inf"]}))
+
+
+def test_new_numbers_where_text_was_are_refused():
+    encoder, _ = learn(pd.DataFrame({"c": ["u", "v"]}))
+    with pytest.raises(ValueError, match="Got the number 3 in column 'c', expected text"):
+        encoder.encode(pd.DataFrame({"c": [3, 4]}))
+
+
+def test_levels_that_are_whole_numbers_are_found_whatever_their_type():
+    table = pd.DataFrame({"c": pd.Categorical([1, 2, 3, 1])})
+    encoder, covariates = learn(table)
+    assert encoder.names == ("c=1", "c=2", "c=3")
+    for same in (table.astype(float), table.astype(int), table.astype(str)):
+        np.testing.assert_array_equal(encoder.encode(same), covariates)
+
+
+def test_nullable_types_of_pandas_are_read():
+    table = pd.DataFrame(
+        {
+            "i": pd.array([1, None, 3], dtype="Int64"),
+            "b": pd.array([True, None, False], dtype="boolean"),
+            "s": pd.array(["u", None, "v"], dtype="string"),
+        }
+    )
+    _, covariates = learn(table)
+    np.testing.assert_array_equal(
+        covariates,
+        [[1, 0, 1, 0, 1, 0, 0], [2, 1, 0.5, 1, 0, 0, 1], [3, 0, 0, 0, 0, 1, 0]],
+    )
+
+
+def test_polars_and_pandas_give_the_same_covariates():
+    polars = pytest.importorskip("polars")
+    values = {
+        "a": [1.0, None, 3.0, 4.0],
+        "b": [True, False, None, True],
+        "c": ["u", "v", None, "w"],
+        "d": ["k", "l", "k", "l"],
+    }
+    table = polars.DataFrame(values).with_columns(polars.col("d").cast(polars.Categorical))
+    np.testing.assert_array_equal(learn(table)[1], learn(pd.DataFrame(values))[1])
+
+
+def test_arrays_and_frames_give_the_same_covariates():
+    x = np.random.default_rng(2).normal(size=(6, 3))
+    x[2, 1] = np.nan
+    table = pd.DataFrame(x, columns=["x0", "x1", "x2"])
+    _, from_array = ColumnEncoder.learn(x, ["x0", "x1", "x2"])
+    np.testing.assert_array_equal(from_array, learn(table)[1])
+
+
+def test_a_column_that_turns_to_text_half_way_names_the_odd_value():
+    values = np.array([1.0, 2.0, "3.5", "n/a?", "4"], dtype=object)
+    with pytest.raises(ValueError, match=r"Got 'n/a\?' in column 'age' \(row 3\)"):
+        learn(pd.DataFrame({"age": values}))
+
+
+def test_numbers_and_their_spellings_are_numbers():
+    values = np.array([1.0, "2.5", 3], dtype=object)
+    np.testing.assert_array_equal(learn(pd.DataFrame({"a": values}))[1], [[1], [2.5], [3]])
+
+
+def test_intervals_of_a_cut_are_levels():
+    encoder, _ = learn(pd.DataFrame({"a": pd.cut(np.arange(9.0), 3)}))
+    assert encoder.owners == ("a", "a", "a")
+
+
+def test_arrow_tables_are_read():
+    arrow = pytest.importorskip("pyarrow")
+    values = {"a": [1.0, None, 3.0], "c": ["u", "v", None]}
+    _, covariates = ColumnEncoder.learn(arrow.table(values), ["a", "c"])
+    np.testing.assert_array_equal(covariates, learn(pd.DataFrame(values))[1])
+
+
+@pytest.mark.parametrize("value", [3.0, "text", None])
+def test_a_column_without_values_may_hold_anything_later(value):
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [None, None]})
+    with pytest.warns(UserWarning, match="without a single value"):
+        encoder, _ = learn(table)
+    np.testing.assert_array_equal(encoder.encode(table.assign(b=value))[:, 1], 0)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1, 2, 4], dtype=object),
+        np.array([Decimal(1), Decimal(2), Decimal(4)], dtype=object),
+        pd.arrays.SparseArray([1.0, 2.0, 4.0]),
+        pd.array([1, 2, 4], dtype="Int64"),
+        np.array([1, 2, 4], dtype=np.uint64),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_numbers_of_any_type_are_numbers(column):
+    np.testing.assert_array_equal(learn(pd.DataFrame({"a": column}))[1], [[1], [2], [4]])
+
+
+def test_truth_values_with_gaps_are_numbers():
+    column = np.array([True, np.nan, False, None], dtype=object)
+    _, covariates = learn(pd.DataFrame({"a": column}))
+    np.testing.assert_array_equal(covariates, [[1, 0], [0.5, 1], [0, 0], [0.5, 1]])
+
+
+def test_whole_numbers_too_large_for_floats_are_infinite():
+    with pytest.raises(ValueError, match="Got inf in column 'a'"):
+        learn(pd.DataFrame({"a": [10**400, 1]}))
+
+
+def test_large_whole_numbers_are_fine():
+    encoder, covariates = learn(pd.DataFrame({"a": [2**62, 2**61, 2**60]}))
+    np.testing.assert_allclose(encoder.standardise(covariates).std(), 1)
+
+
+def test_levels_that_are_declared_but_not_there_are_no_covariates():
+    column = pd.Categorical(["u", "v", "u"], categories=list("uvwx"))
+    encoder, _ = learn(pd.DataFrame({"a": column}))
+    assert encoder.variables[0].levels == ("u", "v")
+
+
+def test_a_column_called_like_a_level_of_another_is_refused():
+    table = pd.DataFrame({"c": ["u", "v", "w"], "c=u": [1.0, 0.0, 0.5]})
+    with pytest.raises(ValueError, match="Got columns 'c' and 'c=u', which both give"):
+        learn(table)
+
+
+@pytest.mark.parametrize("value", [1e-200, 5e-324])
+def test_numbers_whose_spread_no_number_holds_are_refused(value):
+    table = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, value]})
+    with pytest.raises(ValueError, match=r"Got values from 0 to .* in column 'b'.*another unit"):
+        learn(table)
+
+
+def test_numbers_in_a_small_unit_are_fine():
+    encoder, covariates = learn(pd.DataFrame({"a": [0.0, 1e-140, 3e-140]}))
+    np.testing.assert_allclose(encoder.standardise(covariates).std(), 1)
+
+
+def test_missing_values_of_a_dictionary_column_stay_missing():
+    arrow = pytest.importorskip("pyarrow")
+    values = ["x", None, "y", "z", None]
+    table = arrow.table({"g": arrow.array(values).dictionary_encode()})
+    encoder, covariates = ColumnEncoder.learn(table, ["g"])
+    expected, same = learn(pd.DataFrame({"g": values}))
+    assert encoder.names == expected.names
+    np.testing.assert_array_equal(covariates, same)
+    with pytest.raises(ValueError, match=r"NaN in column 'g' \(row 1\)"):
+        ColumnEncoder.learn(table, ["g"], missing="error")
+
+
+FLAGS = [True, False, True, True]
+SPELLED = [
+    pd.Series(FLAGS),
+    pd.Series(FLAGS, dtype=object),
+    pd.Series(FLAGS).astype(str),
+    pd.Series(pd.Categorical(FLAGS)),
+    pd.Series(FLAGS).astype("boolean"),
+    pd.Series(FLAGS).astype(int),
+]
+
+
+@pytest.mark.parametrize("training", SPELLED[:-1], ids=lambda column: str(column.dtype))
+@pytest.mark.parametrize("later", SPELLED, ids=lambda column: str(column.dtype))
+def test_truth_values_are_known_however_they_are_spelled(training, later):
+    encoder, covariates = learn(pd.DataFrame({"b": training}))
+    np.testing.assert_array_equal(encoder.encode(pd.DataFrame({"b": later})), covariates)
