@@ -115,7 +115,7 @@ def fit_islab(method: str, table: Table, train: NDArray, test: NDArray, seed: in
 
 def used_variables(model: object) -> list[str]:
     network = model.network_  # type: ignore[attr-defined]
-    return [network.units.variables[column] for column in network.covariates]
+    return [network.scale.variables[column] for column in network.covariates]
 
 
 def log_scores(model: ISLaBRegressor, x: pd.DataFrame, y: NDArray, label: str) -> NDArray:

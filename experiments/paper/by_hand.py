@@ -17,6 +17,7 @@ from islab.core.architecture import Architecture
 from islab.core.equations import softplus
 from islab.core.network import forward
 from islab.core.posterior import Posterior
+from islab.core.scale import Scale
 from islab.estimators.base import Mask, NetworkEstimator
 from islab.estimators.learned import Learned
 from islab.learn.engines import Engine, EngineChoice, Problem
@@ -93,12 +94,17 @@ def _linear(recipe: Recipe) -> Recipe:
 class _AsTheyCome(NetworkEstimator):
     """Columns and targets go to the network as they are."""
 
-    def _scales(
-        self, columns: ColumnEncoder, target: Float, table_weight: Float | None, likelihood: str
-    ) -> tuple[ColumnEncoder, Float, Float]:
-        nothing, n_outputs = np.zeros_like(columns.center), target.shape[1]
-        columns = replace(columns, center=nothing, scale=nothing + 1)
-        return columns, np.zeros(n_outputs), np.ones(n_outputs)
+    def _scale(
+        self,
+        columns: ColumnEncoder,
+        covariates: Float,
+        target: Float,
+        outputs: tuple[str, ...],
+        table_weight: Float | None,
+        likelihood: str,
+    ) -> Scale:
+        plain = Scale.plain(len(columns.names), len(outputs))
+        return replace(plain, names=columns.names, outputs=outputs, variables=columns.owners)
 
 
 class _ByHand(_AsTheyCome):

@@ -253,7 +253,7 @@ def test_contributions_count_from_the_center_on_request(folder, capsys):
     zero = json.loads(run(capsys, *arguments)[1])
     center = json.loads(run(capsys, *arguments, "--baseline", "center")[1])
     size = next(line for line in center["covariates"] if line["covariate"] == "size")
-    mean = islab.load(folder / "price.islab").columns_.center[0]
+    mean = islab.load(folder / "price.islab").network_.scale.x_center[0]
     assert size["contribution"] == pytest.approx(size["slope"] * (size["value"] - mean))
     assert zero["predictions"][0]["link"] == pytest.approx(center["predictions"][0]["link"])
 

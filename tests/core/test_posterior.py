@@ -1,5 +1,7 @@
 """Where a posterior starts, what its draws are, and that copies stand alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from islab.core.architecture import Architecture
 from islab.core.equations import moments
 from islab.core.network import forward
 from islab.core.posterior import INCLUSION_BOUNDS, Initial, Posterior, inclusion_bounds, portions
+from islab.core.scale import Scale
 
 WIDE = Architecture(20, (50, 40), 30)
 SMALL = Architecture(2, (2,), 1)
@@ -294,3 +297,27 @@ def test_median_keeps_what_exceeds_the_threshold():
     )
     assert posterior.median().covariates.tolist() == [2]
     assert posterior.median(threshold=0.2).covariates.tolist() == [0, 1, 2]
+
+
+def test_a_posterior_with_a_scale_reads_and_predicts_on_the_scale_of_the_data():
+    posterior = spread_posterior(Architecture(2, (3,), 1))
+    plain = Scale.plain(2, 1)
+    scale = replace(
+        plain,
+        x_center=np.array([100.0, -5.0]),
+        x_scale=np.array([20.0, 0.1]),
+        y_center=np.array([7.0]),
+        y_scale=np.array([3.0]),
+    )
+    x = np.random.default_rng(1).normal(size=(6, 2))
+    standard = posterior.sample_predictor(x, 5, np.random.default_rng(2))
+    scaled = replace(posterior, scale=scale)
+    rows = scale.x_center + scale.x_scale * x
+    found = scaled.sample_predictor(rows, 5, np.random.default_rng(2))
+    np.testing.assert_allclose(found, 7 + 3 * standard)
+
+
+def test_the_median_network_shares_the_scale_of_its_posterior():
+    posterior = spread_posterior(Architecture(2, (3,), 1))
+    scaled = replace(posterior, scale=Scale.plain(2, 1))
+    assert scaled.median().scale is scaled.scale

@@ -11,7 +11,7 @@ from islab.core.architecture import Architecture
 from islab.core.network import forward
 from islab.core.paths import active_weights
 from islab.core.posterior import Initial, Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from tests.core.test_architecture import architectures
 from tests.core.test_paths import chains_to_output
 
@@ -59,10 +59,10 @@ def posteriors(draw):
     return posterior_of(draw(architectures()), seed, flow)
 
 
-def scaled_units(net):
+def odd_scale(net):
     rng = np.random.default_rng(1)
     return replace(
-        Units.plain(net.n_covariates, net.n_outputs),
+        Scale.plain(net.n_covariates, net.n_outputs),
         x_center=rng.normal(size=net.n_covariates),
         x_scale=rng.uniform(0.5, 3, net.n_covariates),
         y_center=rng.normal(size=net.n_outputs),
@@ -95,17 +95,17 @@ def test_predictor_of_single_precision_posteriors_equals_the_dense_median_networ
 @settings(max_examples=50, deadline=None)
 def test_predictor_speaks_the_units_of_the_user(posterior):
     net = posterior.architecture
-    units, x = scaled_units(net), rows(net)
-    standard = posterior.median().predictor((x - units.x_center) / units.x_scale)
-    found = posterior.median(units=units).predictor(x)
-    np.testing.assert_allclose(found, units.y_center + units.y_scale * standard, atol=1e-10)
+    scale, x = odd_scale(net), rows(net)
+    standard = posterior.median().predictor((x - scale.x_center) / scale.x_scale)
+    found = posterior.median(scale=scale).predictor(x)
+    np.testing.assert_allclose(found, scale.y_center + scale.y_scale * standard, atol=1e-10)
 
 
 def test_noise_in_units_is_scaled_by_the_square():
     posterior = posterior_of(Architecture(2, (), 2), 0)
-    units = scaled_units(posterior.architecture)
-    found = posterior.median(units=units).noise_in_units()
-    np.testing.assert_allclose(found, posterior.noise * units.y_scale**2)
+    scale = odd_scale(posterior.architecture)
+    found = posterior.median(scale=scale).noise_in_units()
+    np.testing.assert_allclose(found, posterior.noise * scale.y_scale**2)
 
 
 def test_bias_only_units_are_folded_through_several_layers():
@@ -157,11 +157,11 @@ def test_unused_weights_are_zero_in_every_draw():
 def test_spread_of_a_linear_model_is_analytic():
     net = Architecture(3, (), 1)
     posterior = wired(net, np.ones(3, dtype=bool))
-    units, x = scaled_units(net), rows(net)
-    draws = posterior.median(units=units).sample_predictor(x, N_DRAWS, np.random.default_rng(2))
-    z = (x - units.x_center) / units.x_scale
+    scale, x = odd_scale(net), rows(net)
+    draws = posterior.median(scale=scale).sample_predictor(x, N_DRAWS, np.random.default_rng(2))
+    z = (x - scale.x_center) / scale.x_scale
     variance = z**2 @ posterior.sigma**2 + posterior.bias_sigma**2
-    expected = units.y_scale * np.sqrt(variance)
+    expected = scale.y_scale * np.sqrt(variance)
     np.testing.assert_allclose(draws.std(axis=0)[:, 0], expected, rtol=0.04)
 
 
@@ -350,8 +350,8 @@ def test_network_in_words():
 
 
 def test_default_names_count_from_zero():
-    units = Units.plain(2, 1)
-    assert (units.names, units.outputs, units.variables) == (("x0", "x1"), ("y0",), ("x0", "x1"))
+    scale = Scale.plain(2, 1)
+    assert (scale.names, scale.outputs, scale.variables) == (("x0", "x1"), ("y0",), ("x0", "x1"))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 4), (2, 2)])
@@ -419,3 +419,16 @@ def test_sparse_network_shares_no_memory_with_its_posterior():
     network = posterior.median()
     for name in ("mu", "bias_mu", "noise"):
         assert not np.shares_memory(getattr(network, name), getattr(posterior, name))
+
+
+def test_the_old_name_of_the_scale_still_works_with_a_warning(posterior):
+    network = posterior.median(scale=odd_scale(posterior.architecture))
+    with pytest.warns(FutureWarning, match="units is now called scale"):
+        assert network.units is network.scale
+
+
+def test_the_class_of_the_scale_is_found_under_its_old_name_with_a_warning():
+    from islab.core import sparse
+
+    with pytest.warns(FutureWarning, match="Scale"):
+        assert sparse.Units is Scale

@@ -15,7 +15,7 @@ from .conftest import QUICK
 
 def test_the_summary_has_a_line_for_each_used_covariate(classifier):
     frame = classifier.summary().to_frame()
-    names = {classifier.network_.units.names[column] for column in classifier.network_.covariates}
+    names = {classifier.network_.scale.names[column] for column in classifier.network_.covariates}
     assert set(frame["covariate"]) == names
     assert frame["weights"].sum() == classifier.network_.from_covariate().sum()
 

@@ -71,7 +71,7 @@ def test_no_draws_are_refused(regressor, table):
 def test_several_targets_are_learned_together(two_outputs, table, numbers):
     predicted = two_outputs.predict(table)
     assert predicted.shape == (len(table), 2)
-    assert two_outputs.network_.units.outputs == ("price", "half")
+    assert two_outputs.network_.scale.outputs == ("price", "half")
     np.testing.assert_allclose(np.corrcoef(predicted.T)[0, 1], -1, atol=0.05)
 
 
@@ -177,7 +177,7 @@ def test_it_must_be_fitted_before_it_answers(table, method, arguments):
 
 
 def test_targets_are_matched_by_name(two_outputs, table, numbers):
-    names = list(two_outputs.network_.units.outputs)
+    names = list(two_outputs.network_.scale.outputs)
     targets = pd.DataFrame(two_outputs.predict(table) + 1, columns=names)
     turned = targets[names[::-1]]
     pd.testing.assert_frame_equal(
@@ -187,3 +187,10 @@ def test_targets_are_matched_by_name(two_outputs, table, numbers):
     assert evaluate(two_outputs, table, turned) == evaluate(two_outputs, table, targets)
     pages = [render_report(two_outputs, table, y, n_draws=10) for y in (targets, turned)]
     assert pages[0] == pages[1]
+
+
+def test_posterior_and_network_take_the_same_rows(regressor, table):
+    rows = regressor.columns_.encode(table.iloc[:20])
+    full = regressor.posterior_.sample_predictor(rows, 400, np.random.default_rng(0))
+    median = regressor.network_.sample_predictor(rows, 400, np.random.default_rng(0))
+    np.testing.assert_allclose(full.mean(axis=0), median.mean(axis=0), rtol=0.1, atol=5)

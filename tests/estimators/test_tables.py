@@ -113,7 +113,7 @@ def test_names_of_any_characters_are_kept(labels):
     x = np.random.default_rng(3).normal(size=(len(labels), 2))
     odd = pd.DataFrame(x, columns=["<b>größe</b>\n", "名前 = {x}"])
     model = ISLaBClassifier(**QUICK).fit(odd, labels)
-    assert model.network_.units.names == tuple(odd.columns)
+    assert model.network_.scale.names == tuple(odd.columns)
     assert "\n" not in str(model.summary()).splitlines()[-1]
     assert "<b>" not in model.summary()._repr_html_()
 
@@ -240,7 +240,7 @@ def test_names_that_are_no_text_are_replaced_with_a_warning_to_the_caller(names)
     x.columns = pd.Index(names)
     with pytest.warns(UserWarning, match="column names that are no text.*called x0, x1") as said:
         model = ISLaBRegressor(**QUICK).fit(x, np.arange(6.0))
-    assert model.network_.units.names == ("x0", "x1")
+    assert model.network_.scale.names == ("x0", "x1")
     assert said[0].filename == __file__
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 
 N_COVARIATES = 5
 
@@ -24,10 +24,10 @@ def posterior_of(n_outputs=1, activation="leaky_relu", seed=0, flow=False, likel
     return posterior.copy(**changes)
 
 
-def units_of(n_outputs, likelihood):
+def scale_of(n_outputs, likelihood):
     rng = np.random.default_rng(7)
     real = likelihood == "gaussian"
-    return Units(
+    return Scale(
         x_center=rng.normal(10, 5, N_COVARIATES),
         x_scale=rng.uniform(0.2, 8, N_COVARIATES),
         y_center=rng.normal(size=n_outputs) if real else np.zeros(n_outputs),
@@ -47,7 +47,7 @@ def make_posterior():
 def make_network():
     def make(n_outputs=1, activation="leaky_relu", seed=0, flow=False, likelihood="gaussian"):
         posterior = posterior_of(n_outputs, activation, seed, flow, likelihood)
-        return posterior.median(units=units_of(n_outputs, likelihood))
+        return posterior.median(scale=scale_of(n_outputs, likelihood))
 
     return make
 
@@ -56,6 +56,6 @@ def make_network():
 def make_rows():
     def make(network, n_rows=6, seed=1):
         noise = np.random.default_rng(seed).normal(size=(n_rows, N_COVARIATES))
-        return network.units.x_center + network.units.x_scale * noise
+        return network.scale.x_center + network.scale.x_scale * noise
 
     return make

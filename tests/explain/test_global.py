@@ -8,7 +8,7 @@ import pytest
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from islab.explain import explain_global, explain_local
 
 
@@ -21,7 +21,7 @@ def test_edges_are_those_of_the_network(make_network):
 def test_edges_name_the_outputs_they_lead_to(make_network):
     network = make_network(3, likelihood="categorical")
     edges = explain_global(network).edges
-    for number, name in enumerate(network.units.outputs):
+    for number, name in enumerate(network.scale.outputs):
         reaches = [name in outputs for outputs in edges["outputs"]]
         assert reaches == network.edges_of_output(number).tolist()
 
@@ -129,9 +129,9 @@ def test_a_variable_is_used_if_any_of_its_columns_is():
     posterior = Posterior.initialise(net, np.random.default_rng(0))
     posterior = posterior.copy(lam=np.array([0.0, 0.0]))
     zero, one = np.zeros(2), np.ones(2)
-    units = Units(zero, one, zero[:1], one[:1], ("a_1", "a_2"), ("y",), ("a", "a"))
+    scale = Scale(zero, one, zero[:1], one[:1], ("a_1", "a_2"), ("y",), ("a", "a"))
     frame = explain_global(
-        posterior.median(units=units), posterior=posterior, n_draws=20_000, random_state=0
+        posterior.median(scale=scale), posterior=posterior, n_draws=20_000, random_state=0
     ).variables
     assert frame["used_probability"].tolist() == pytest.approx([0.75], abs=0.015)
 

@@ -20,7 +20,7 @@ def test_attributions_are_complete(make_network, make_rows, activation, seed):
 def test_attributions_are_the_limit_of_quadrature(make_network, make_rows):
     network = make_network(activation="relu")
     x, n_steps = make_rows(network, 4), 20_000
-    start = network.units.x_center
+    start = network.scale.x_center
     middles = (np.arange(n_steps) + 0.5) / n_steps
     at_mean = network.mean_weights()[None], network.bias_mu[None]
     found = integrated_gradients(network, x)
@@ -56,7 +56,7 @@ def test_attributions_are_captums_within_one_piece(make_network, make_rows):
 
     network = make_network(2)
     x = make_rows(network, 3)
-    baseline = x[0] + 1e-3 * network.units.x_scale
+    baseline = x[0] + 1e-3 * network.scale.x_scale
     inside = x[:1]
     found = integrated_gradients(network, inside, baseline)
     assert found.n_pieces.tolist() == [1]
@@ -69,7 +69,7 @@ def test_attributions_are_captums_within_one_piece(make_network, make_rows):
 
 def test_the_baseline_itself_has_no_attribution(make_network):
     network = make_network()
-    found = integrated_gradients(network, network.units.x_center[None])
+    found = integrated_gradients(network, network.scale.x_center[None])
     assert not found.attribution.any()
 
 

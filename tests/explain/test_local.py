@@ -37,7 +37,7 @@ def test_links_are_the_predictors_of_the_same_draws(make_network, make_rows, flo
     found = explain_local(network, x, n_draws=50, random_state=3)
     weights, biases = network.draw(50, np.random.default_rng(3))
     eta = forward(network.architecture, weights, biases, network.standardise(x))
-    expected = network.units.y_center + network.units.y_scale * eta
+    expected = network.scale.y_center + network.scale.y_scale * eta
     assert relative_error(found.draws_link, expected) < 1e-12
 
 
@@ -73,8 +73,8 @@ def test_contributions_from_the_center_are_those_of_standardised_covariates(
     network = make_network()
     x = make_rows(network)
     found = explain_local(network, x, n_draws=1, baseline="center")
-    standardised = found.slope * network.units.x_scale[:, None]
-    z = ((x - network.units.x_center) / network.units.x_scale)[..., None]
+    standardised = found.slope * network.scale.x_scale[:, None]
+    z = ((x - network.scale.x_center) / network.scale.x_scale)[..., None]
     np.testing.assert_allclose(found.contribution, standardised * z, rtol=1e-9, atol=1e-12)
 
 
@@ -186,7 +186,7 @@ def test_the_long_frame_agrees_with_the_arrays(make_network, make_rows):
     network = make_network(2)
     found = explain_local(network, make_rows(network), n_draws=20)
     frame = found.to_frame().set_index(["row", "output", "covariate"])
-    name = network.units.names[network.covariates[1]]
+    name = network.scale.names[network.covariates[1]]
     line = frame.loc[(3, "class 1", name)]
     assert line["slope"] == found.slope[3, network.covariates[1], 1]
     assert line["contribution"] == found.contribution[3, network.covariates[1], 1]
@@ -310,7 +310,7 @@ def test_slopes_are_limes_least_squares_in_a_small_ball(make_network, make_rows)
 
     network = make_network()
     x = make_rows(network)[:1]
-    ball = x + 1e-5 * np.random.default_rng(0).normal(size=(500, 5)) * network.units.x_scale
+    ball = x + 1e-5 * np.random.default_rng(0).normal(size=(500, 5)) * network.scale.x_scale
     ball[0] = x
     explainer = lime_base.LimeBase(kernel_fn=np.ones_like)
     distance = np.linalg.norm(ball - x, axis=1)
@@ -401,8 +401,8 @@ def test_a_frame_as_baseline_is_refused_where_its_columns_are_not_known(make_net
 
 def test_the_baseline_has_the_network_s_own_value_and_rows_on_its_line_share_it(make_network):
     network = make_network(3, likelihood="categorical")
-    center = network.units.x_center
-    rows = np.stack([center, center * (1 + 1e-9), center + 40 * network.units.x_scale])
+    center = network.scale.x_center
+    rows = np.stack([center, center * (1 + 1e-9), center + 40 * network.scale.x_scale])
     found = explain_local(
         network, rows, output=[2, 0], reference="centred", baseline="center", random_state=0
     )

@@ -5,7 +5,7 @@ import pytest
 
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 
 HOSTILE = (
     'quote" \\n [label=x];',
@@ -28,7 +28,7 @@ def make_network():
         posterior = Posterior.initialise(net, rng, start, likelihood)
         posterior = posterior.copy(bias_mu=rng.normal(size=net.n_units))
         real = likelihood == "gaussian"
-        units = Units(
+        scale = Scale(
             x_center=rng.normal(10, 5, len(HOSTILE)),
             x_scale=rng.uniform(0.2, 8, len(HOSTILE)),
             y_center=rng.normal(size=n_outputs) if real else np.zeros(n_outputs),
@@ -37,7 +37,7 @@ def make_network():
             outputs=HOSTILE_OUTPUTS[:n_outputs],
             variables=HOSTILE,
         )
-        return posterior.median(threshold, units)
+        return posterior.median(threshold, scale)
 
     return make
 
@@ -46,6 +46,6 @@ def make_network():
 def make_rows():
     def make(network, n_rows=20):
         noise = np.random.default_rng(1).normal(size=(n_rows, network.n_covariates))
-        return network.units.x_center + network.units.x_scale * noise
+        return network.scale.x_center + network.scale.x_scale * noise
 
     return make

@@ -30,7 +30,7 @@ def test_labels_are_the_users_names(make_network):
     network = make_network()
     graph = to_networkx(network)
     for column in network.covariates:
-        assert graph.nodes[f"x{column}"]["label"] == network.units.names[column]
+        assert graph.nodes[f"x{column}"]["label"] == network.scale.names[column]
 
 
 def test_a_covariate_named_like_a_unit_stays_apart(make_network):
@@ -38,7 +38,7 @@ def test_a_covariate_named_like_a_unit_stays_apart(make_network):
 
     network = make_network()
     names = tuple(f"h0.{k}" for k in range(network.n_covariates))
-    renamed = replace(network, units=replace(network.units, names=names))
+    renamed = replace(network, scale=replace(network.scale, names=names))
     assert len(to_networkx(renamed)) == len(to_networkx(network))
 
 

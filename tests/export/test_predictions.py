@@ -46,7 +46,7 @@ def test_onnx_keeps_the_names(make_network, tmp_path):
     to_onnx(network, tmp_path / "network.onnx")
     model = onnx.load(tmp_path / "network.onnx")
     properties = {entry.key: json.loads(entry.value) for entry in model.metadata_props}
-    assert tuple(properties["covariates"]) == network.units.names
+    assert tuple(properties["covariates"]) == network.scale.names
 
 
 @each_case
@@ -91,7 +91,7 @@ def test_python_source_keeps_the_names_exactly(make_network):
     network = make_network()
     module: dict = {}
     exec(to_python(network), module)
-    assert tuple(module["COVARIATES"]) == network.units.names
+    assert tuple(module["COVARIATES"]) == network.scale.names
 
 
 def test_python_source_predicts_by_name(make_network, make_rows):
@@ -99,7 +99,7 @@ def test_python_source_predicts_by_name(make_network, make_rows):
     x = make_rows(network)[0]
     module: dict = {}
     exec(to_python(network), module)
-    named = module["predict_named"](dict(zip(network.units.names, x, strict=True)))
+    named = module["predict_named"](dict(zip(network.scale.names, x, strict=True)))
     assert list(named.values()) == module["predict"](list(x))
 
 
@@ -139,8 +139,8 @@ def text_lines(network):
     """The text formula with its quoted names made Python names."""
     quoted = re.compile(r"`((?:[^`]|``)*)`")
     plain = lambda name: re.sub(r"[\n\x00\x1b]", " ", name)  # noqa: E731
-    names = keys_of(map(plain, network.units.names), "x")
-    outputs = keys_of(map(plain, network.units.outputs), "y")
+    names = keys_of(map(plain, network.scale.names), "x")
+    outputs = keys_of(map(plain, network.scale.outputs), "y")
     both = names | outputs
     text = quoted.sub(lambda match: both[match[1].replace("``", "`")], to_text(network))
     text = re.sub(r"eta\((y\d)\)", r"eta_\1", text)
@@ -192,8 +192,8 @@ def test_the_latex_formula_predicts_the_same(make_network, make_rows, activation
     from islab.export.formula import _latex_name
 
     place = {rf"\text{{{text}}}": key for text, key in keys.items()}
-    names = [place.get(_latex_name(name), "unused") for name in network.units.names]
-    outputs = [place[_latex_name(name)] for name in network.units.outputs]
+    names = [place.get(_latex_name(name), "unused") for name in network.scale.names]
+    outputs = [place[_latex_name(name)] for name in network.scale.outputs]
     found = np.array([evaluated(lines, names, outputs, row) for row in x])
     close(found[:, 0], expected(network, x)[0])
     close(found[:, 1], expected(network, x)[1])

@@ -163,7 +163,7 @@ def with_flow(model):
     bank = np.random.default_rng(0).normal(1, 0.3, (40, index.max() + 1))
     other = copy(model)
     other.posterior_ = posterior.copy(multipliers=bank, input_index=index)
-    other.network_ = other.posterior_.median(units=model.network_.units)
+    other.network_ = other.posterior_.median(scale=model.network_.scale)
     return other
 
 

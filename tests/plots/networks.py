@@ -4,7 +4,7 @@ import numpy as np
 
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from islab.explain import explain_local
 
 
@@ -16,7 +16,7 @@ def network_of(n_edges, v=16, hidden=(5, 4), m=1, name="a rather long name of co
     posterior = Posterior.initialise(net, rng, Initial(), likelihood)
     order = np.argsort(np.argsort(rng.random(net.n_weights)))
     names = tuple(name.replace("{}", str(column)) for column in range(v))
-    units = Units(
+    scale = Scale(
         np.zeros(v),
         np.ones(v),
         np.zeros(m),
@@ -27,7 +27,7 @@ def network_of(n_edges, v=16, hidden=(5, 4), m=1, name="a rather long name of co
     )
     for size in range(n_edges, net.n_weights + 1):
         lam = np.where(order < size, 3.0, -3.0)
-        found = posterior.copy(lam=lam).median(units=units)
+        found = posterior.copy(lam=lam).median(scale=scale)
         if found.n_used_weights >= n_edges:
             return found
     raise AssertionError

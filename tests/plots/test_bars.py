@@ -8,7 +8,7 @@ import pytest
 
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from islab.explain import explain_local, integrated_gradients
 from islab.plots import attribution_bars, driver_bars, local_bars
 from islab.plots.style import number
@@ -24,9 +24,9 @@ def network():
     net = Architecture(len(NAMES), (4,), 3)
     start = Initial("dense", "dense", means=(-1, 1), output_scale=(1.0, 1.0), sigma=0.3)
     posterior = Posterior.initialise(net, rng, start, likelihood="categorical")
-    units = Units.plain(len(NAMES), 3)
+    scale = Scale.plain(len(NAMES), 3)
     outputs = ("$a$", "b", "c")
-    return posterior.median(units=replace(units, names=NAMES, variables=VARIABLES, outputs=outputs))
+    return posterior.median(scale=replace(scale, names=NAMES, variables=VARIABLES, outputs=outputs))
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_an_approximation_is_labelled():
 
 def test_plot_counts_from_the_center_and_says_so(network):
     center = np.arange(7.0)
-    moved = replace(network, units=replace(network.units, x_center=center))
+    moved = replace(network, scale=replace(network.scale, x_center=center))
     x = np.random.default_rng(1).normal(size=(1, len(NAMES)))
     ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)[0, 0]
     at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
@@ -155,7 +155,7 @@ def test_plot_counts_from_the_center_and_says_so(network):
 
 
 def test_plot_of_a_row_on_the_center_s_line_says_less(network):
-    ax = explain_local(network, network.units.x_center[None], random_state=0).plot(outputs=0)[0, 0]
+    ax = explain_local(network, network.scale.x_center[None], random_state=0).plot(outputs=0)[0, 0]
     assert " at zero +" in ax.get_xlabel()  # where the center is
     assert "on its line" not in ax.get_xlabel()
 

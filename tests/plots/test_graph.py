@@ -43,7 +43,7 @@ def test_a_covariate_stands_in_each_layer_it_enters():
     network = network_of(40, v=4, name="covariate {}")
     ax = path_graph(network, label=None)
     entries = (network.covariate_counts() > 0).sum()
-    assert sum(text in network.units.names for text in texts(ax)) == entries
+    assert sum(text in network.scale.names for text in texts(ax)) == entries
 
 
 def test_one_class_at_a_time_draws_its_paths_only():

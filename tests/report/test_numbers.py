@@ -6,7 +6,7 @@ import pytest
 from islab.core.likelihoods import get_likelihood
 from islab.explain import explain_local
 from islab.report.whatif import network_data
-from tests.explain.conftest import posterior_of, units_of
+from tests.explain.conftest import posterior_of, scale_of
 
 LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9
@@ -14,12 +14,12 @@ N_DRAWS, SEED, LEVEL = 50, 4, 0.9
 
 def network_of(n_outputs, activation, likelihood, flow=False):
     posterior = posterior_of(n_outputs, activation, flow=flow, likelihood=likelihood)
-    return posterior.median(units=units_of(n_outputs, likelihood))
+    return posterior.median(scale=scale_of(n_outputs, likelihood))
 
 
 def rows_of(network, n_rows=3):
     noise = np.random.default_rng(1).normal(size=(n_rows, network.n_covariates))
-    return network.units.x_center + 0.7 * network.units.x_scale * noise
+    return network.scale.x_center + 0.7 * network.scale.x_scale * noise
 
 
 def in_browser(scripted, network, rows):

@@ -44,7 +44,7 @@ def with_posterior(model, posterior):
     """The same estimator around another posterior."""
     other = copy(model)
     other.posterior_ = posterior
-    other.network_ = posterior.median(units=model.network_.units)
+    other.network_ = posterior.median(scale=model.network_.scale)
     return other
 
 

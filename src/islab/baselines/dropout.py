@@ -15,7 +15,8 @@ from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 
 if TYPE_CHECKING:
-    from islab.core.sparse import SparseNetwork, Units
+    from islab.core.scale import Scale
+    from islab.core.sparse import SparseNetwork
 
 Array = Any
 Float = NDArray[np.floating]
@@ -91,6 +92,8 @@ class ConcreteDropout:
     likelihood : str
     noise : (outputs,)
     n_weights_initial : int
+    scale : Scale, optional
+        Of the data.
     """
 
     ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -107,6 +110,7 @@ class ConcreteDropout:
     likelihood: str
     noise: Float
     n_weights_initial: int
+    scale: Scale | None = None
 
     def keep_probability(self) -> Float:
         """Probability that each weight is not dropped, (weights,)."""
@@ -124,7 +128,7 @@ class ConcreteDropout:
         kept = (rng.random((n_draws, len(p))) >= p) / (1 - p)
         return self.mu * kept[:, net.input_index], np.tile(self.bias, (n_draws, 1))
 
-    def median(self, *, units: Units | None = None) -> SparseNetwork:
+    def median(self) -> SparseNetwork:
         """The network of mean weights.
 
         One probability for all inputs of a layer singles out no weight, so all stay, each with
@@ -145,4 +149,4 @@ class ConcreteDropout:
             noise=self.noise,
             n_weights_initial=self.n_weights_initial,
         )
-        return SparseNetwork.from_posterior(posterior, threshold=0.0, units=units)
+        return SparseNetwork.from_posterior(posterior, threshold=0.0, scale=self.scale)

@@ -40,6 +40,8 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
     """Tables in, covariates to the wrapped estimator; selection, size and summary out."""
 
     columns_: ColumnEncoder
+    center_: Float
+    scale_: Float
     estimator_: Any
     n_features_in_: int
 
@@ -62,13 +64,14 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
 
     def _learn_columns(self, table: Any) -> Float:
         self.columns_, covariates = ColumnEncoder.learn(table, column_names(self), self.missing)
-        return self.columns_.standardise(covariates)
+        self.center_, self.scale_ = self.columns_.center_and_scale(covariates)
+        return (covariates - self.center_) / self.scale_
 
     def _covariates(self, X: Any) -> Float:
         """Rows to predict as the wrapped estimator reads them."""
         check_is_fitted(self)
         table = checked_table(self, X, reset=False)
-        return self.columns_.standardise(self.columns_.encode(table))
+        return (self.columns_.encode(table) - self.center_) / self.scale_
 
     @property
     def _size(self) -> Size | None:

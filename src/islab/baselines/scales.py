@@ -15,7 +15,8 @@ from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 
 if TYPE_CHECKING:
-    from islab.core.sparse import SparseNetwork, Units
+    from islab.core.scale import Scale
+    from islab.core.sparse import SparseNetwork
 
 Array = Any
 Float = NDArray[np.floating]
@@ -124,6 +125,8 @@ class Horseshoe:
     likelihood : str
     noise : (outputs,)
     n_weights_initial : int
+    scale : Scale, optional
+        Of the data.
     """
 
     ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -152,6 +155,7 @@ class Horseshoe:
     likelihood: str
     noise: Float
     n_weights_initial: int
+    scale: Scale | None = None
 
     def by_input(self, values: NDArray) -> NDArray:
         """Values of layers, one for each of their inputs, (..., inputs)."""
@@ -186,11 +190,11 @@ class Horseshoe:
         scale = np.exp(log_scale)[:, self.architecture.input_index]
         return scale * normal(self.mu, self.sigma), normal(self.bias_mu, self.bias_sigma)
 
-    def median(self, *, units: Units | None = None) -> SparseNetwork:
+    def median(self) -> SparseNetwork:
         """The network of kept inputs; means and standard deviations are those of the products."""
         from islab.core.sparse import SparseNetwork
 
-        return SparseNetwork.from_posterior(self.pruned(), units=units)
+        return SparseNetwork.from_posterior(self.pruned(), scale=self.scale)
 
     def pruned(self) -> Posterior:
         """Independent normal weights with the same moments; kept ones are certainly in."""

@@ -14,9 +14,10 @@ from islab.core.equations import inverse_softplus, moments, sigmoid, softplus
 from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.core.paths import active_weights
+from islab.core.scale import Scale
 
 if TYPE_CHECKING:
-    from islab.core.sparse import SparseNetwork, Units
+    from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 Bounds = tuple[float, float]
@@ -100,6 +101,8 @@ class Posterior:
         is ``z * mu``.
     input_index : (weights,), optional
         Column of ``multipliers`` for each weight.
+    scale : Scale, optional
+        Of the data, if rows come on it; without one they are standardised already.
     """
 
     ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -124,6 +127,7 @@ class Posterior:
     n_weights_initial: int = 0
     multipliers: Float | None = None
     input_index: NDArray[np.intp] | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         self.n_weights_initial = self.n_weights_initial or self.architecture.n_weights
@@ -229,18 +233,23 @@ class Posterior:
         return weights, biases
 
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
-        """Linear predictor of coherent draws of the full model, (draws, rows, outputs)."""
+        """Linear predictor of coherent draws of the full model, (draws, rows, outputs).
+
+        Rows and predictors are on the scale of the data if the posterior has one.
+        """
+        columns = x if self.scale is None else self.scale.standardise(x)
         cost = self.architecture.n_weights + len(x) * self.architecture.n_units
         sizes = portions(n_draws, cost)
         draws = (self.draw(size, rng) for size in sizes)
-        parts = [forward(self.architecture, weights, biases, x) for weights, biases in draws]
-        return np.concatenate(parts)
+        parts = [forward(self.architecture, weights, biases, columns) for weights, biases in draws]
+        predictor = np.concatenate(parts)
+        return predictor if self.scale is None else self.scale.restore(predictor)
 
-    def median(self, threshold: float = 0.5, units: Units | None = None) -> SparseNetwork:
+    def median(self, threshold: float = 0.5, scale: Scale | None = None) -> SparseNetwork:
         """The small network of weights with ``alpha > threshold`` on active paths."""
         from islab.core.sparse import SparseNetwork
 
-        return SparseNetwork.from_posterior(self, threshold, units)
+        return SparseNetwork.from_posterior(self, threshold, scale)
 
     def copy(self, **changes: object) -> Posterior:
         """A posterior that shares nothing with this one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,53 +13,13 @@ from islab.core.architecture import Architecture
 from islab.core.network import activate, activation_slope, forward
 from islab.core.paths import active_weights, fed_units, heard_units
 from islab.core.posterior import Posterior, portions
+from islab.core.scale import Scale
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """The user's names and units, and how the network's own standardised ones follow from them.
-
-    Attributes
-    ----------
-    x_center, x_scale : (covariates,)
-        The network reads ``(x - x_center) / x_scale``.
-    y_center, y_scale : (outputs,)
-        The linear predictor in the user's units is ``y_center + y_scale * eta``.
-    names : tuple of str
-        Covariates.
-    outputs : tuple of str
-        Outputs; for the categorical likelihood, the classes.
-    variables : tuple of str
-        For each covariate the variable it belongs to: one-hot columns share theirs.
-    """
-
-    x_center: Float
-    x_scale: Float
-    y_center: Float
-    y_scale: Float
-    names: tuple[str, ...]
-    outputs: tuple[str, ...]
-    variables: tuple[str, ...]
-
-    @classmethod
-    def plain(cls, n_covariates: int, n_outputs: int) -> Units:
-        """Data as they are: ``x0``, ``x1``, ... and ``y0``, ``y1``, ..."""
-        names = tuple(f"x{column}" for column in range(n_covariates))
-        return cls(
-            x_center=np.zeros(n_covariates),
-            x_scale=np.ones(n_covariates),
-            y_center=np.zeros(n_outputs),
-            y_scale=np.ones(n_outputs),
-            names=names,
-            outputs=tuple(f"y{output}" for output in range(n_outputs)),
-            variables=names,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +44,8 @@ class SparseNetwork:
         Noise variance of Gaussian outputs, in standardised units.
     n_weights_initial : int
         Weights of the network before training.
-    units : Units
-        Names, and the scales of the data: every method takes rows in the user's units.
+    scale : Scale
+        Of the data, with its names: every method takes rows on the scale of the data.
     multipliers : (bank, inputs), optional
         Draws of the flow's ``z`` for each input of a layer that has edges.
     input_index : (edges,), optional
@@ -103,13 +64,13 @@ class SparseNetwork:
     likelihood: str
     noise: Float
     n_weights_initial: int
-    units: Units
+    scale: Scale
     multipliers: Float | None = None
     input_index: Index | None = None
 
     @classmethod
     def from_posterior(
-        cls, posterior: Posterior, threshold: float = 0.5, units: Units | None = None
+        cls, posterior: Posterior, threshold: float = 0.5, scale: Scale | None = None
     ) -> SparseNetwork:
         """Keeps weights with ``alpha > threshold`` on active paths."""
         full = posterior.architecture
@@ -144,7 +105,7 @@ class SparseNetwork:
             likelihood=posterior.likelihood,
             noise=np.array(posterior.noise, dtype=float),
             n_weights_initial=posterior.n_weights_initial,
-            units=units or Units.plain(full.n_covariates, full.n_outputs),
+            scale=scale or posterior.scale or Scale.plain(full.n_covariates, full.n_outputs),
             multipliers=multipliers,
             input_index=input_index,
         )
@@ -170,7 +131,7 @@ class SparseNetwork:
     def predictor(self, x: Float) -> Float:
         """Linear predictor at the posterior mean of the weights, (rows, outputs)."""
         columns = self.standardise(x)
-        return self._in_units(
+        return self.scale.restore(
             forward(self.architecture, self.mean_weights(), self.bias_mu, columns)
         )
 
@@ -189,26 +150,28 @@ class SparseNetwork:
         columns = self.standardise(x)
         sizes = portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
         parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
-        return self._in_units(np.concatenate(parts))
+        return self.scale.restore(np.concatenate(parts))
 
     def noise_in_units(self) -> Float:
         """Noise variance of Gaussian outputs in the user's units, 1 for other likelihoods."""
-        return self.noise * self.units.y_scale**2
+        return self.noise * self.scale.y_scale**2
 
     def standardise(self, x: Float) -> Float:
         """The used columns of the data, as the compact network reads them."""
-        x, used = np.asarray(x, dtype=float), self.covariates
-        if x.ndim != 2 or x.shape[1] != self.n_covariates:
-            raise ValueError(f"Got x of shape {x.shape}, expected (rows, {self.n_covariates}).")
-        columns = x[:, used]
-        return (columns - self.units.x_center[used]) / self.units.x_scale[used]
+        return self.scale.standardise(x, self.covariates)
 
     # -- reading ------------------------------------------------------------------------
 
     @property
+    def units(self) -> Scale:
+        """Deprecated: the attribute is called ``scale``."""
+        warnings.warn("units is now called scale", FutureWarning, stacklevel=2)
+        return self.scale
+
+    @property
     def n_covariates(self) -> int:
         """Columns of the data."""
-        return len(self.units.names)
+        return len(self.scale.names)
 
     @property
     def n_used_weights(self) -> int:
@@ -297,7 +260,7 @@ class SparseNetwork:
         units = self.unit_names()
         is_covariate = self.from_covariate()
         names = [
-            self.units.names[s] if covariate else units[s]
+            self.scale.names[s] if covariate else units[s]
             for s, covariate in zip(sources, is_covariate, strict=True)
         ]
         return pd.DataFrame(
@@ -318,7 +281,7 @@ class SparseNetwork:
             for layer, units in enumerate(self.architecture.units[:-1])
             for label in self.unit_labels[units]
         ]
-        return [*hidden, *self.units.outputs]
+        return [*hidden, *self.scale.outputs]
 
     def __repr__(self) -> str:
         return (
@@ -326,9 +289,6 @@ class SparseNetwork:
             f"{len(self.covariates)} of {self.n_covariates} covariates, "
             f"depth {self.average_depth:.2f} (max {self.max_depth}))"
         )
-
-    def _in_units(self, eta: Float) -> Float:
-        return self.units.y_center + self.units.y_scale * eta
 
     def _scatter(self, values: Float) -> Float:
         flat = np.zeros((*values.shape[:-1], self.architecture.n_weights))
@@ -387,3 +347,10 @@ def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float
         mean[here] += w @ constant
         variance[here] += s @ constant**2 + (w**2 + s) @ (slope**2 * variance[below])
     return mean, np.sqrt(variance)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Units":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("Units is now islab.core.scale.Scale", FutureWarning, stacklevel=2)
+    return Scale

@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from islab.core.likelihoods import Likelihood, Uncertainty, get_likelihood
 from islab.core.posterior import Posterior
-from islab.core.sparse import SparseNetwork, Units
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.learned import Learned, WeightDistribution
 from islab.estimators.settings import check_params
@@ -90,33 +91,41 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             X, target = rows_where(X, counts), target[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
-        columns, y_center, y_scale = self._scales(columns, target, table_weight, likelihood)
-        x = columns.standardise(covariates)
-        problem = _weighted(x, (target - y_center) / y_scale, sample_weight)
+        scale = self._scale(columns, covariates, target, outputs, table_weight, likelihood)
+        x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
+        problem = _weighted(x, y, sample_weight)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         learned = self._learn_weights(problem, likelihood, columns.varies, seed)
-        units = Units(
-            x_center=columns.center,
-            x_scale=columns.scale,
+        learned.weights.scale = scale
+        self.columns_ = columns
+        self.posterior_ = learned.weights
+        self.network_ = learned.weights.median()
+        self.history_ = learned.history
+        self.elbo_ = learned.elbo
+        self.chosen_ = learned.chosen
+        self.seed_ = seed
+
+    def _scale(
+        self,
+        columns: ColumnEncoder,
+        covariates: Float,
+        target: Float,
+        outputs: tuple[str, ...],
+        table_weight: Float | None,
+        likelihood: str,
+    ) -> Scale:
+        """What standardises covariates and targets, with their names."""
+        x_center, x_scale = columns.center_and_scale(covariates, table_weight)
+        y_center, y_scale = target_scale(target, table_weight, likelihood)
+        return Scale(
+            x_center=x_center,
+            x_scale=x_scale,
             y_center=y_center,
             y_scale=y_scale,
             names=columns.names,
             outputs=outputs,
             variables=columns.owners,
         )
-        self.columns_ = columns
-        self.posterior_ = learned.weights
-        self.network_ = learned.weights.median(units=units)
-        self.history_ = learned.history
-        self.elbo_ = learned.elbo
-        self.chosen_ = learned.chosen
-        self.seed_ = seed
-
-    def _scales(
-        self, columns: ColumnEncoder, target: Float, table_weight: Float | None, likelihood: str
-    ) -> tuple[ColumnEncoder, Float, Float]:
-        """Columns with what standardises them, and the same of the targets."""
-        return columns, *target_scale(target, table_weight, likelihood)
 
     def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:
         if sample_weight is None:
@@ -158,7 +167,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         if n_draws < 1:
             raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
         source = self._source(model)
-        return predictor_draws(source, self.network_.units, covariates, n_draws, self.seed_)
+        return predictor_draws(source, self.network_.scale, covariates, n_draws, self.seed_)
 
     def _source(self, model: Model | None) -> WeightDistribution | SparseNetwork:
         if model is None:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.network import forward
-from islab.core.sparse import SparseNetwork, Units
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.estimators.learned import WeightDistribution
 
 Float = NDArray[np.floating]
@@ -20,7 +21,7 @@ NUMBERS_AT_ONCE = 5_000_000
 
 def predictor_draws(
     model: WeightDistribution | SparseNetwork,
-    units: Units,
+    scale: Scale,
     covariates: Float,
     n_draws: int,
     seed: int,
@@ -29,17 +30,15 @@ def predictor_draws(
 
     A row gets the same numbers whichever rows stand beside it.
     """
-    if isinstance(model, SparseNetwork):
-        x = model.standardise(covariates)
-    else:
-        x = (covariates - units.x_center) / units.x_scale
+    used = model.covariates if isinstance(model, SparseNetwork) else slice(None)
+    x = scale.standardise(covariates, used)
     net = model.architecture
     rng = np.random.default_rng(seed)
     draws = np.empty((n_draws, len(x), net.n_outputs))
     # How the draws are split must not depend on the rows: it decides the random numbers.
     for part in _parts(n_draws, net.n_weights, NUMBERS_AT_ONCE):
         draws[part] = forward(net, *model.draw(part.stop - part.start, rng), x)
-    return units.y_center + units.y_scale * draws
+    return scale.restore(draws)
 
 
 def by_rows(

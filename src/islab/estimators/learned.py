@@ -12,7 +12,8 @@ from islab.core.architecture import Architecture
 from islab.learn.history import History
 
 if TYPE_CHECKING:
-    from islab.core.sparse import SparseNetwork, Units
+    from islab.core.scale import Scale
+    from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 
@@ -30,6 +31,8 @@ class WeightDistribution(Protocol):
         Noise variance of Gaussian outputs, 1 for others.
     n_weights_initial : int
         Weights before training; densities refer to it.
+    scale : Scale, optional
+        Of the data; the estimator sets it.
     ARRAYS : dict
         Name of each array that a file must hold, and its shape in words: "weights", "units",
         "outputs", "layers", "covariates", or "inputs" (those of all layers, one after the other).
@@ -39,12 +42,13 @@ class WeightDistribution(Protocol):
     likelihood: str
     noise: Float
     n_weights_initial: int
+    scale: Scale | None
     ARRAYS: ClassVar[dict[str, tuple[str, ...]]]
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Coherent draws of all weights (draws, weights) and biases (draws, units)."""
 
-    def median(self, *, units: Units | None = None) -> SparseNetwork:
+    def median(self) -> SparseNetwork:
         """The network to read: what is kept, on active paths."""
 
 

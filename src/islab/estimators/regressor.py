@@ -130,7 +130,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         import pandas as pd
 
         predicted, sd = self.predict(X, return_std=True, model=model)
-        targets = in_order(y, self.network_.units.outputs)
+        targets = in_order(y, self.network_.scale.outputs)
         observed = checked_numbers(self, targets, predicted, self.likelihood)
         if observed.size != predicted.size:
             raise ValueError(
@@ -138,7 +138,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             )
         observed = observed.reshape(predicted.shape)
         residual = observed - predicted
-        outputs = np.array(self.network_.units.outputs, dtype=object)
+        outputs = np.array(self.network_.scale.outputs, dtype=object)
         return pd.DataFrame(
             {
                 "output": np.tile(outputs, len(predicted)),
@@ -153,7 +153,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The share of the targets' variance that is predicted (R squared), mean over outputs."""
         check_is_fitted(self)
-        return super().score(X, in_order(y, self.network_.units.outputs), sample_weight)
+        return super().score(X, in_order(y, self.network_.scale.outputs), sample_weight)
 
     def _shaped(self, values: Float) -> Float:
         return values[:, 0] if self._flat else values

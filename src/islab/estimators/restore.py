@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from islab.core.architecture import Architecture
 from islab.core.likelihoods import LIKELIHOODS
 from islab.core.posterior import Posterior
-from islab.core.sparse import SparseNetwork, Units
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.islab import ISLaBClassifier, ISLaBRegressor
@@ -81,14 +82,14 @@ def _finite(value: Any) -> float:
 
 def _estimator(state: Reader, arrays: Arrays) -> NetworkEstimator:
     estimator = _unfitted(_kind(state.get("estimator", str)), Reader(state.get("params", dict)))
-    columns = _columns(Reader(state.get("columns", dict)), arrays)
+    columns = _columns(Reader(state.get("columns", dict)))
     n_features = state.size("n_features")
     if n_features != len(columns.variables):
         raise BadState("columns and features differ in number")
-    units = _units(columns, state.texts("outputs"), arrays)
+    scale = _scale(columns, state.texts("outputs"), arrays)
     sparse = state.get("sparse", bool)
-    posterior = None if sparse else _weights(estimator.weights_type, state, units, arrays)
-    network = posterior.median(units=units) if posterior else read_network(state, units, arrays)
+    posterior = None if sparse else _weights(estimator.weights_type, state, scale, arrays)
+    network = posterior.median() if posterior else read_network(state, scale, arrays)
 
     estimator.n_features_in_ = n_features
     if state.values.get("features") is not None:
@@ -149,18 +150,12 @@ def _unplain(value: Any) -> Any:
     return value
 
 
-def _columns(state: Reader, arrays: Arrays) -> ColumnEncoder:
+def _columns(state: Reader) -> ColumnEncoder:
     variables = tuple(_variable(Reader(entry)) for entry in state.get("variables", list))
     missing = state.get("missing", str)
     if missing not in MISSING:
         raise BadState(f"'missing' is {missing!r}")
-    count = sum(len(variable.covariates) for variable in variables)
-    return ColumnEncoder(
-        variables,
-        missing,
-        center=_array(arrays, "x_center", (count,)),
-        scale=_positive(arrays, "x_scale", (count,)),
-    )
+    return ColumnEncoder(variables, missing)
 
 
 def _variable(entry: Reader) -> Variable:
@@ -180,11 +175,11 @@ def _variable(entry: Reader) -> Variable:
     return Category(name, levels, shares)
 
 
-def _units(columns: ColumnEncoder, outputs: tuple[str, ...], arrays: Arrays) -> Units:
-    shape = (len(outputs),)
-    return Units(
-        x_center=columns.center,
-        x_scale=columns.scale,
+def _scale(columns: ColumnEncoder, outputs: tuple[str, ...], arrays: Arrays) -> Scale:
+    covariates, shape = (len(columns.names),), (len(outputs),)
+    return Scale(
+        x_center=_array(arrays, "x_center", covariates),
+        x_scale=_positive(arrays, "x_scale", covariates),
         y_center=_array(arrays, "y_center", shape),
         y_scale=_positive(arrays, "y_scale", shape),
         names=columns.names,
@@ -217,15 +212,16 @@ def _likelihood(state: Reader) -> str:
     return name
 
 
-def _weights(kind: type, state: Reader, units: Units, arrays: Arrays) -> WeightDistribution:
-    net = _architecture(state, len(units.outputs))
-    if net.n_covariates != len(units.names):
+def _weights(kind: type, state: Reader, scale: Scale, arrays: Arrays) -> WeightDistribution:
+    net = _architecture(state, len(scale.outputs))
+    if net.n_covariates != len(scale.names):
         raise BadState("architecture and columns differ in number")
     read = _posterior_arrays if kind is Posterior else _arrays_of
     return kind(
         architecture=net,
         likelihood=_likelihood(state),
         n_weights_initial=state.size("n_weights_initial"),
+        scale=scale,
         **read(kind, net, arrays),
     )
 
@@ -269,16 +265,16 @@ def _multipliers(arrays: Arrays, weights: tuple[int]) -> Arrays:
     return {"multipliers": bank, "input_index": index}
 
 
-def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
+def read_network(state: Reader, scale: Scale, arrays: Arrays) -> SparseNetwork:
     """The small network of a description, its arrays checked against it."""
-    net = _architecture(state, len(units.outputs))
+    net = _architecture(state, len(scale.outputs))
     if net.n_weights > MOST_COMPACT_WEIGHTS:
         raise BadState(f"its network has {net.n_weights} weights")
     n_edges = len(_array(arrays, "mu", None))
     edges, biases = (n_edges,), (net.n_units,)
     return SparseNetwork(
         architecture=net,
-        covariates=_indices(arrays, "covariates", (net.n_covariates,), len(units.names)),
+        covariates=_indices(arrays, "covariates", (net.n_covariates,), len(scale.names)),
         unit_labels=_indices(arrays, "unit_labels", biases, 2**53),
         edges=_indices(arrays, "edges", edges, net.n_weights),
         mu=_array(arrays, "mu", edges),
@@ -289,7 +285,7 @@ def read_network(state: Reader, units: Units, arrays: Arrays) -> SparseNetwork:
         likelihood=_likelihood(state),
         noise=_positive(arrays, "noise", (net.n_outputs,)),
         n_weights_initial=state.size("n_weights_initial"),
-        units=units,
+        scale=scale,
         **_multipliers(arrays, edges),
     )
 
@@ -300,7 +296,7 @@ def _history(arrays: Arrays) -> History:
 
 
 def _set_target(estimator: NetworkEstimator, target: Reader) -> None:
-    n_outputs = len(estimator.network_.units.outputs)
+    n_outputs = len(estimator.network_.scale.outputs)
     likelihood = estimator.network_.likelihood
     if isinstance(estimator, NetworkRegressor):
         estimator._flat = target.get("flat", bool)

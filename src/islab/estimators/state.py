@@ -16,7 +16,7 @@ from islab.estimators.regressor import NetworkRegressor
 Arrays = dict[str, NDArray]
 
 CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
-_UNITS = ("x_center", "x_scale", "y_center", "y_scale")
+_SCALE = ("x_center", "x_scale", "y_center", "y_scale")
 NETWORK_ARRAYS = (
     "covariates",
     "unit_labels",
@@ -52,7 +52,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "n_features": int(estimator.n_features_in_),
         "features": None if names is None else [str(name) for name in names],
         "columns": estimator.columns_.to_dict(),
-        "outputs": list(network.units.outputs),
+        "outputs": list(network.scale.outputs),
         "sparse": sparse,
         "architecture": asdict(model.architecture),
         "likelihood": network.likelihood,
@@ -63,7 +63,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "target": _target_of(estimator),
     }
     arrays = {name: getattr(model, name) for name in fields if getattr(model, name) is not None}
-    arrays |= {name: getattr(network.units, name) for name in _UNITS}
+    arrays |= {name: getattr(network.scale, name) for name in _SCALE}
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
     return description, {name: _stored(array) for name, array in arrays.items()}

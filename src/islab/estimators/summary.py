@@ -114,7 +114,7 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     network = estimator.network_
     facts = {
         "likelihood": network.likelihood,
-        "outputs": shortened(printable(", ".join(network.units.outputs)), 2 * NAME_LENGTH),
+        "outputs": shortened(printable(", ".join(network.scale.outputs)), 2 * NAME_LENGTH),
         "used weights": f"{estimator.n_used_weights_} of {network.n_weights_initial}",
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",

@@ -189,7 +189,7 @@ def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -
         mean, sd = estimator.predict(X, return_std=True)
         return score_numbers(y, np.asarray(mean)[None], np.square(sd))
     draws = estimator._draw(estimator._covariates(X), model)
-    observed = np.asarray(in_order(y, network.units.outputs), dtype=float).reshape(draws.shape[1:])
+    observed = np.asarray(in_order(y, network.scale.outputs), dtype=float).reshape(draws.shape[1:])
     each = [
         score_numbers(target, draws[..., output], noise, likelihood=network.likelihood)
         for output, (target, noise) in enumerate(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.network import PIECEWISE_LINEAR
-from islab.core.sparse import SparseNetwork, Units
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.tables.reading import is_number
 
 Float = NDArray[np.floating]
@@ -50,13 +51,13 @@ def checked_rows(network: SparseNetwork, x: ArrayLike) -> Float:
     return rows
 
 
-def baseline_values(units: Units, baseline: Baseline) -> Float:
+def baseline_values(scale: Scale, baseline: Baseline) -> Float:
     """Where contributions are counted from, (covariates,) in the user's units."""
     if isinstance(baseline, str):
         if baseline == "center":
-            return units.x_center
+            return scale.x_center
         if baseline == "zero":
-            return np.zeros(len(units.names))
+            return np.zeros(len(scale.names))
         raise ValueError(
             f"Got baseline={baseline!r}, expected 'center', 'zero' or one value per covariate."
         )
@@ -71,24 +72,24 @@ def baseline_values(units: Units, baseline: Baseline) -> Float:
         raise ValueError(
             f"Got {wrong[0]} in the baseline, expected finite numbers; try baseline='center'."
         )
-    if values.shape != (len(units.names),):
+    if values.shape != (len(scale.names),):
         raise ValueError(
-            f"Got a baseline of shape {values.shape}, expected ({len(units.names)},): "
+            f"Got a baseline of shape {values.shape}, expected ({len(scale.names)},): "
             "one value for each covariate."
         )
     return values
 
 
-def baseline_name(units: Units, baseline: Float) -> str:
+def baseline_name(scale: Scale, baseline: Float) -> str:
     """The baseline in words, for labels."""
     if not baseline.any():
         return "zero"
-    return "the center" if np.array_equal(baseline, units.x_center) else "the baseline"
+    return "the center" if np.array_equal(baseline, scale.x_center) else "the baseline"
 
 
 def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
     """The matrix that takes predictors to predictors against the reference."""
-    identity = np.eye(len(network.units.outputs))
+    identity = np.eye(len(network.scale.outputs))
     if reference is None:
         return identity
     if network.likelihood != "categorical":
@@ -98,14 +99,14 @@ def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
         )
     if reference == "centred":
         return identity - 1 / len(identity)
-    return identity - identity[output_number(network.units.outputs, reference)]
+    return identity - identity[output_number(network.scale.outputs, reference)]
 
 
-def reference_name(units: Units, reference: Output | None) -> str | None:
+def reference_name(scale: Scale, reference: Output | None) -> str | None:
     """``"centred"``, the class that predictors are given against, or None."""
     if reference is None or reference == "centred":
         return reference
-    return units.outputs[output_number(units.outputs, reference)]
+    return scale.outputs[output_number(scale.outputs, reference)]
 
 
 def is_piecewise_linear(network: SparseNetwork) -> bool:

@@ -21,7 +21,7 @@ def covariate_frame(explanation: LocalExplanation) -> pd.DataFrame:
 
     rows, used, outputs = explanation.slope_used.shape
     columns = _long_index(rows, explanation.covariates, explanation.outputs)
-    names = [explanation.units.variables[column] for column in explanation.used]
+    names = [explanation.scale.variables[column] for column in explanation.used]
     columns["variable"] = np.tile(np.repeat(np.array(names, dtype=object), outputs), rows)
     columns["value"] = np.repeat(explanation.x[:, explanation.used].ravel(), outputs)
     columns["slope"] = explanation.slope_used.ravel()

@@ -117,12 +117,12 @@ def explain_global(
     0        x0        1              0.86
     1        x1        1              0.85
     """
-    number = None if output is None else output_number(network.units.outputs, output)
+    number = None if output is None else output_number(network.scale.outputs, output)
     rows = None if x is None else checked_rows(network, x)
     used = _used_draws(network, posterior, number, n_draws, np.random.default_rng(random_state))
     return GlobalExplanation(
         source=network,
-        output=None if number is None else network.units.outputs[number],
+        output=None if number is None else network.scale.outputs[number],
         exact=is_piecewise_linear(network),
         edges=_edge_table(network, number),
         covariates=_covariate_table(network, number, rows, used),
@@ -140,7 +140,7 @@ def _on_paths(network: SparseNetwork, number: int | None) -> Mask:
 
 def _edge_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
     frame = network.to_frame()
-    names = network.units.outputs
+    names = network.scale.outputs
     reaches = [network.edges_of_output(k) for k in range(len(names))]
     outputs = [
         tuple(name for name, reached in zip(names, edge, strict=True) if reached)
@@ -155,17 +155,17 @@ def _covariate_table(
 ) -> pd.DataFrame:
     owner = np.arange(network.n_covariates)
     frame = _entries(network, number, owner, rows, used)
-    frame.insert(0, "covariate", list(network.units.names))
-    frame.insert(1, "variable", list(network.units.variables))
+    frame.insert(0, "covariate", list(network.scale.names))
+    frame.insert(1, "variable", list(network.scale.variables))
     return frame
 
 
 def _variable_table(
     network: SparseNetwork, number: int | None, rows: Float | None, used: Mask | None
 ) -> pd.DataFrame:
-    variables = list(dict.fromkeys(network.units.variables))
+    variables = list(dict.fromkeys(network.scale.variables))
     place = {variable: index for index, variable in enumerate(variables)}
-    owner = np.array([place[variable] for variable in network.units.variables], dtype=np.intp)
+    owner = np.array([place[variable] for variable in network.scale.variables], dtype=np.intp)
     frame = _entries(network, number, owner, rows, used)
     frame.insert(0, "variable", variables)
     return frame
@@ -206,7 +206,7 @@ def _entries(
 def _network_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
     import pandas as pd
 
-    names = network.units.outputs
+    names = network.scale.outputs
     numbers: list[int | None] = [number]
     if number is None and len(names) > 1:
         numbers += range(len(names))
@@ -238,8 +238,8 @@ def _mean_sizes(
     """Mean absolute contribution of each owner, its columns added up within a row."""
     if rows is None or not len(rows):
         return np.full(n_owners, np.nan)
-    outputs = list(range(len(network.units.outputs))) if number is None else [number]
-    used, center = network.covariates, network.units.x_center[network.covariates]
+    outputs = list(range(len(network.scale.outputs))) if number is None else [number]
+    used, center = network.covariates, network.scale.x_center[network.covariates]
     owners, place = np.unique(owner[used], return_inverse=True)
     at_mean = network.mean_weights()[None], network.bias_mu[None]
     total = np.zeros(len(owners))

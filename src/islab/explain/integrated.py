@@ -95,20 +95,20 @@ def integrated_gradients(
     """
     require_piecewise_linear(network, "explain_local with approximate=True")
     rows = checked_rows(network, x)
-    start = baseline_values(network.units, baseline)
+    start = baseline_values(network.scale, baseline)
     bends = _bends(network, rows, start)
     middle, length = (bends[:, 1:] + bends[:, :-1]) / 2, np.diff(bends, axis=1)
     points = _along(rows, start, middle).reshape(-1, rows.shape[1])
     at_mean = network.mean_weights()[None], network.bias_mu[None]
-    outputs = list(range(len(network.units.outputs)))
+    outputs = list(range(len(network.scale.outputs)))
     slope = linear_pieces(network, *at_mean, points, outputs).slope[0]
     mean_slope = np.einsum("rk,rkjo->rjo", length, slope.reshape(*middle.shape, *slope.shape[1:]))
     attribution = np.zeros((*rows.shape, len(outputs)))
     used = network.covariates
     attribution[:, used] = mean_slope * (rows - start)[:, used, None]
     return IntegratedGradients(
-        covariates=network.units.names,
-        outputs=network.units.outputs,
+        covariates=network.scale.names,
+        outputs=network.scale.outputs,
         x=rows,
         baseline=start,
         attribution=attribution,

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core.dependencies import needed
 from islab.core.names import counted
-from islab.core.sparse import SparseNetwork, Units
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.explain.choices import (
     Baseline,
     Output,
@@ -72,7 +73,7 @@ class LocalExplanation:
         given against.
     noise : (outputs,)
         Noise variance of Gaussian outputs, which no draw includes.
-    units : Units
+    scale : Scale
     slope_used : (rows, used covariates, outputs)
         At the posterior mean of the weights.
     link, response : (rows, outputs)
@@ -92,7 +93,7 @@ class LocalExplanation:
     exact: bool
     reference: str | None
     noise: Float
-    units: Units
+    scale: Scale
     slope_used: Float
     link: Float
     response: Float
@@ -131,7 +132,7 @@ class LocalExplanation:
         link = self._predictor(self.baseline[None])[0]
         if self.reference is not None:
             link = contrast_matrix(self.source, self.reference) @ link
-        return link[output_numbers(self.units.outputs, self.outputs)]
+        return link[output_numbers(self.scale.outputs, self.outputs)]
 
     @property
     def bends(self) -> NDArray[np.bool_]:
@@ -189,11 +190,11 @@ class LocalExplanation:
     @property
     def covariates(self) -> tuple[str, ...]:
         """Names of the used covariates."""
-        return tuple(self.units.names[column] for column in self.used)
+        return tuple(self.scale.names[column] for column in self.used)
 
     def relative_to(self, baseline: Baseline) -> LocalExplanation:
         """The same explanation with contributions counted from another baseline."""
-        return replace(self, baseline=baseline_values(self.units, baseline))
+        return replace(self, baseline=baseline_values(self.scale, baseline))
 
     def to_frame(self, table: str = "covariates") -> pd.DataFrame:
         """The explanation as a long frame.
@@ -265,7 +266,7 @@ class LocalExplanation:
             data=self.x,
             lower_bounds=lower,
             upper_bounds=upper,
-            feature_names=list(self.units.names),
+            feature_names=list(self.scale.names),
             output_names=list(self.outputs) if len(self.outputs) > 1 else self.outputs[0],
         )
 
@@ -286,7 +287,7 @@ class LocalExplanation:
 
     def _all_covariates(self, values: Float) -> Float:
         """(..., used covariates, outputs) with zeros for the covariates that are not used."""
-        shape = (*values.shape[:-2], len(self.units.names), values.shape[-1])
+        shape = (*values.shape[:-2], len(self.scale.names), values.shape[-1])
         every = np.zeros(shape)
         every[..., self.used, :] = values
         return every
@@ -296,7 +297,7 @@ class LocalExplanation:
 
         The one-hot columns of a variable share its name.
         """
-        owners = [self.units.variables[column] for column in self.used]
+        owners = [self.scale.variables[column] for column in self.used]
         names = tuple(dict.fromkeys(owners))
         member = np.array([[owner == name for owner in owners] for name in names], dtype=float)
         member = member.reshape(len(names), len(owners))
@@ -370,7 +371,7 @@ def explain_local(
         raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
     if not approximate:
         require_piecewise_linear(network, "approximate=True for the gradient at the row")
-    chosen = output_numbers(network.units.outputs, output)
+    chosen = output_numbers(network.scale.outputs, output)
     check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
 
     contrast = contrast_matrix(network, reference)
@@ -381,15 +382,15 @@ def explain_local(
     return LocalExplanation(
         source=network,
         x=rows,
-        baseline=baseline_values(network.units, baseline),
+        baseline=baseline_values(network.scale, baseline),
         used=network.covariates,
-        outputs=tuple(network.units.outputs[number] for number in chosen),
+        outputs=tuple(network.scale.outputs[number] for number in chosen),
         likelihood=network.likelihood,
         level=level,
         exact=is_piecewise_linear(network),
-        reference=reference_name(network.units, reference),
+        reference=reference_name(network.scale, reference),
         noise=network.noise_in_units()[chosen],
-        units=network.units,
+        scale=network.scale,
         slope_used=mean.slope[0],
         link=mean.link[0],
         response=mean.response[0],

@@ -51,22 +51,22 @@ def linear_pieces(
         Predictors and slopes are multiplied by it; the response is not.
     """
     likelihood = get_likelihood(network.likelihood)
-    shape, units = network.architecture, network.units
+    shape, scale = network.architecture, network.scale
     columns = network.standardise(x)
     n_draws, n_rows, n_used, n_wanted = len(weights), len(x), shape.n_covariates, len(outputs)
     combine = (np.eye(shape.n_outputs) if contrast is None else contrast)[outputs].T
     link = np.empty((n_draws, n_rows, n_wanted))
     response = np.empty((n_draws, n_rows, n_wanted))
     slope = np.empty((n_draws, n_rows, n_used, n_wanted))
-    rescale = units.y_scale[:, None] * combine  # (outputs, outputs wanted)
+    rescale = scale.y_scale[:, None] * combine  # (outputs, outputs wanted)
     per_draw = n_rows * (shape.n_units + shape.n_outputs * (n_used + max(shape.widths)))
     step = max(1, NUMBERS_AT_ONCE // max(per_draw, 1))
     for start in range(0, n_draws, step):
         some = slice(start, start + step)
         eta, gradient = slopes(shape, weights[some], biases[some], columns)
-        eta = units.y_center + units.y_scale * eta
+        eta = scale.y_center + scale.y_scale * eta
         link[some] = eta @ combine
         response[some] = likelihood.mean(eta)[..., outputs]
         slope[some] = np.swapaxes(gradient, -1, -2) @ rescale
-    slope /= units.x_scale[network.covariates, None]
+    slope /= scale.x_scale[network.covariates, None]
     return Pieces(link, response, slope)

@@ -71,7 +71,7 @@ class _Notation:
 
 
 def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> list[str]:
-    shape, names = network.architecture, network.units
+    shape, names = network.architecture, network.scale
     all_sums = sums(network)
     number = _number(digits, notation.power)
     outputs = [notation.name(name) for name in names.outputs]

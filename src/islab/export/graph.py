@@ -59,9 +59,9 @@ def to_dot(network: SparseNetwork, path: str | PathLike[str] | None = None) -> s
 
 
 def _nodes(network: SparseNetwork) -> dict[str, dict[str, Any]]:
-    shape, units = network.architecture, network.units
+    shape, scale = network.architecture, network.scale
     nodes: dict[str, dict[str, Any]] = {
-        f"x{column}": {"kind": "covariate", "label": units.names[column]}
+        f"x{column}": {"kind": "covariate", "label": scale.names[column]}
         for column in network.covariates
     }
     keys, labels = _unit_keys(network), network.unit_names()

@@ -46,7 +46,7 @@ def to_onnx(network: SparseNetwork, path: str | PathLike[str] | None = None) -> 
         ir_version=IR_VERSION,
         producer_name="islab",
     )
-    names = {"covariates": network.units.names, "outputs": network.units.outputs}
+    names = {"covariates": network.scale.names, "outputs": network.scale.outputs}
     onnx.helper.set_model_props(model, {key: json.dumps(list(v)) for key, v in names.items()})
     onnx.checker.check_model(model)
     if path is not None:
@@ -77,10 +77,10 @@ class _Graph:
 
     def predictor(self, network: SparseNetwork) -> str:
         """The network from its input ``x`` to ``predictor``."""
-        shape, units, used = network.architecture, network.units, network.covariates
+        shape, scale, used = network.architecture, network.scale, network.covariates
         columns = self.node("Gather", ["x", self.constant(used.astype(np.int64))], axis=1)
-        columns = self.node("Sub", [columns, self.constant(units.x_center[used])])
-        columns = self.node("Div", [columns, self.constant(units.x_scale[used])])
+        columns = self.node("Sub", [columns, self.constant(scale.x_center[used])])
+        columns = self.node("Div", [columns, self.constant(scale.x_scale[used])])
         flat = network.mean_weights()
         value = ""
         for layer, unit_numbers in enumerate(shape.units):
@@ -94,8 +94,8 @@ class _Graph:
             value = self.constant(network.bias_mu[unit_numbers])
             for part in parts:
                 value = self.node("Add", [part, value])
-        value = self.node("Mul", [value, self.constant(units.y_scale)])
-        return self.node("Add", [value, self.constant(units.y_center)], "predictor")
+        value = self.node("Mul", [value, self.constant(scale.y_scale)])
+        return self.node("Add", [value, self.constant(scale.y_center)], "predictor")
 
     def activate(self, activation: str, value: str) -> str:
         # onnxruntime has no LeakyRelu in float64: it is the larger of z and a share of it.

@@ -94,8 +94,8 @@ def to_python(network: SparseNetwork) -> str:
     lines = [_line(unit, number, unit.layer < last) for number, unit in enumerate(written)]
     first_output = len(written) - network.architecture.n_outputs
     return _TEMPLATE.format(
-        covariates=_literals(network.units.names),
-        outputs=_literals(network.units.outputs),
+        covariates=_literals(network.scale.names),
+        outputs=_literals(network.scale.outputs),
         activation=_ACTIVATIONS[network.architecture.activation],
         sums="\n".join(lines),
         results=", ".join(f"u{number}" for number in range(first_output, len(written))),

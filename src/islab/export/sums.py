@@ -43,18 +43,18 @@ def sums(network: SparseNetwork) -> list[Sum]:
 
     The scaling of covariates is folded into weights and constants, that of y into the outputs'.
     """
-    shape, units = network.architecture, network.units
+    shape, scale = network.architecture, network.scale
     sources, targets = network.edge_ends()
     from_covariate = network.from_covariate()
     n_hidden = shape.n_units - shape.n_outputs
-    scale = np.concatenate([np.ones(n_hidden), units.y_scale])
-    shift = np.concatenate([np.zeros(n_hidden), units.y_center])
-    weights = network.edge_means() * scale[targets]
-    constants = shift + scale * network.bias_mu
+    factor = np.concatenate([np.ones(n_hidden), scale.y_scale])
+    shift = np.concatenate([np.zeros(n_hidden), scale.y_center])
+    weights = network.edge_means() * factor[targets]
+    constants = shift + factor * network.bias_mu
     columns = sources[from_covariate]
-    weights[from_covariate] /= units.x_scale[columns]
+    weights[from_covariate] /= scale.x_scale[columns]
     np.subtract.at(
-        constants, targets[from_covariate], weights[from_covariate] * units.x_center[columns]
+        constants, targets[from_covariate], weights[from_covariate] * scale.x_center[columns]
     )
     layers = np.repeat(np.arange(shape.n_layers), shape.widths)
     labels = np.concatenate([network.unit_labels[:n_hidden], np.arange(shape.n_outputs)])

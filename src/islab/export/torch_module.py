@@ -35,14 +35,14 @@ class TorchNetwork(nn.Module):
 
     def __init__(self, network: SparseNetwork) -> None:
         super().__init__()
-        shape, units = network.architecture, network.units
+        shape, scale = network.architecture, network.scale
         self.activation = shape.activation
         self.likelihood = network.likelihood
         self.register_buffer("used", torch.tensor(network.covariates))
-        self.register_buffer("x_center", _tensor(units.x_center[network.covariates]))
-        self.register_buffer("x_scale", _tensor(units.x_scale[network.covariates]))
-        self.register_buffer("y_center", _tensor(units.y_center))
-        self.register_buffer("y_scale", _tensor(units.y_scale))
+        self.register_buffer("x_center", _tensor(scale.x_center[network.covariates]))
+        self.register_buffer("x_scale", _tensor(scale.x_scale[network.covariates]))
+        self.register_buffer("y_center", _tensor(scale.y_center))
+        self.register_buffer("y_scale", _tensor(scale.y_scale))
         flat = network.mean_weights()
         blocks: dict[str, list[nn.Parameter]] = {source: [] for source in ("covariate", "hidden")}
         for block in shape.blocks:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core.likelihoods import get_likelihood
 from islab.core.network import PIECEWISE_LINEAR
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from islab.explain.choices import Output, output_numbers
 from islab.explain.local import LocalExplanation, check_memory
 from islab.images.geometry import Shape
@@ -99,7 +99,7 @@ def explain_images(
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
     if n_draws < 1:
         raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 100.")
-    chosen = output_numbers(head.units.outputs, output)
+    chosen = output_numbers(head.scale.outputs, output)
     field = np.moveaxis(network.receptive_field(), 0, -1)
     used = np.flatnonzero(field.ravel())
     check_memory(n_draws, len(images), len(used), len(chosen))
@@ -119,13 +119,13 @@ def explain_images(
         x=images.reshape(len(images), -1),
         baseline=np.zeros(net.n_pixels),
         used=used,
-        outputs=tuple(head.units.outputs[number] for number in chosen),
+        outputs=tuple(head.scale.outputs[number] for number in chosen),
         likelihood=network.likelihood,
         level=level,
         exact=True,
         reference=None,
         noise=head.noise_in_units()[chosen],
-        units=pixel_units(net.pixel_shape, head.units.outputs),
+        scale=pixel_scale(net.pixel_shape, head.scale.outputs),
         slope_used=slope,
         link=link,
         response=response,
@@ -136,7 +136,7 @@ def explain_images(
     )
 
 
-def pixel_units(shape: Shape, outputs: tuple[str, ...]) -> Units:
+def pixel_scale(shape: Shape, outputs: tuple[str, ...]) -> Scale:
     """Names of pixels, ``pixel[3, 4]`` or with the channel ``pixel[3, 4, 0]``, as covariates."""
     height, width, channels = shape
     places = [(row, column) for row in range(height) for column in range(width)]
@@ -147,5 +147,5 @@ def pixel_units(shape: Shape, outputs: tuple[str, ...]) -> Units:
             f"pixel[{r}, {c}, {channel}]" for r, c in places for channel in range(channels)
         )
     variables = tuple(f"pixel[{r}, {c}]" for r, c in places for _ in range(channels))
-    plain = Units.plain(len(names), len(outputs))
+    plain = Scale.plain(len(names), len(outputs))
     return replace(plain, names=names, variables=variables, outputs=outputs)

@@ -215,7 +215,7 @@ def _example(
     model: ISLaBImageClassifier, images: Any, row: int, label: str, **options: Any
 ) -> Example:
     image = images[row : row + 1]
-    offered = model.network_.head.units.outputs
+    offered = model.network_.head.scale.outputs
     predicted = str(model.predict(image, model="median")[0])
     chosen = [name for name in dict.fromkeys([predicted, label]) if name in offered]
     explanation = model.explain_local(image, output=chosen or list(offered), **options)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.sparse import Units
+from islab.core.scale import Scale
 from islab.estimators.restore import BadState, Reader, read_network
 from islab.estimators.state import NETWORK_ARRAYS
 from islab.images.geometry import Convolution, ImageArchitecture
@@ -62,7 +62,7 @@ def small_network(
     for number, (part, full) in enumerate(zip(parts, net.convolutions, strict=True)):
         out = Reader(part.get("architecture", dict)).size("n_outputs")
         layer = replace(full, in_channels=below, out_channels=out)
-        kernel = read_network(part, _patch_units(layer), _own(arrays, number))
+        kernel = read_network(part, _patch_scale(layer), _own(arrays, number))
         if kernel.architecture != layer.dense:
             raise BadState("its kernels do not fit its layers")
         constants.append(_constant(arrays, number, layer))
@@ -71,15 +71,15 @@ def small_network(
         below = out
     labels = kernels[-1].unit_labels if kernels else np.arange(below)
     names = feature_names(len(layers), net.feature_shape, labels)
-    plain = Units.plain(len(names), len(outputs))
-    units = replace(plain, names=names, variables=names, outputs=outputs)
-    head = read_network(last, units, _own(arrays, len(layers)))
+    plain = Scale.plain(len(names), len(outputs))
+    scale = replace(plain, names=names, variables=names, outputs=outputs)
+    head = read_network(last, scale, _own(arrays, len(layers)))
     compact = ImageArchitecture(net.image_shape, tuple(layers), head.architecture)
     return SparseImageNetwork(compact, tuple(kernels), tuple(constants), head, tuple(n_channels))
 
 
-def _patch_units(layer: Convolution) -> Units:
-    return Units.plain(layer.dense.n_covariates, layer.out_channels)
+def _patch_scale(layer: Convolution) -> Scale:
+    return Scale.plain(layer.dense.n_covariates, layer.out_channels)
 
 
 def _constant(arrays: Arrays, number: int, layer: Convolution) -> NDArray:

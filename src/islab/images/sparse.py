@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from islab.core.equations import inverse_softplus
 from islab.core.network import activate
 from islab.core.posterior import Posterior
-from islab.core.sparse import SparseNetwork, Units, used_multipliers
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork, used_multipliers
 from islab.images.convolve import convolve, spread
 from islab.images.geometry import Convolution, ImageArchitecture, Shape
 from islab.images.network import Numbers, forward
@@ -103,14 +104,14 @@ class SparseImageNetwork:
             )
         own = np.flatnonzero(np.broadcast_to(sources[-1], full.feature_shape).ravel())
         names = feature_names(len(layers), full.feature_shape, np.flatnonzero(sources[-1]))
-        labels = tuple(outputs) if outputs is not None else head.units.outputs
-        units = replace(
-            Units.plain(len(own), full.head.n_outputs),
+        labels = tuple(outputs) if outputs is not None else head.scale.outputs
+        scale = replace(
+            Scale.plain(len(own), full.head.n_outputs),
             names=names,
             variables=names,
             outputs=labels,
         )
-        head = replace(head, covariates=np.searchsorted(own, head.covariates), units=units)
+        head = replace(head, covariates=np.searchsorted(own, head.covariates), scale=scale)
         return cls(
             architecture=ImageArchitecture(full.image_shape, tuple(layers), head.architecture),
             kernels=tuple(kernels),
@@ -299,7 +300,7 @@ def _sparse_kernel(
         likelihood=kernel.likelihood,
         noise=np.ones(compact.n_outputs),
         n_weights_initial=kernel.n_weights_initial,
-        units=Units.plain(compact.n_covariates, compact.n_outputs),
+        scale=Scale.plain(compact.n_covariates, compact.n_outputs),
         multipliers=multipliers,
         input_index=input_index,
     )

@@ -57,7 +57,7 @@ def summarise_images(title: str, network: SparseImageNetwork, elbo: float) -> Im
     head_density = network.head.density
     facts = {
         "likelihood": network.likelihood,
-        "outputs": shortened(printable(", ".join(network.head.units.outputs)), 72),
+        "outputs": shortened(printable(", ".join(network.head.scale.outputs)), 72),
         "used weights": f"{network.n_used_weights} of {network.n_weights_initial}",
         "density": f"{network.kernel_density:.2%} of kernels, {head_density:.2%} of the head",
         "used features": f"{len(network.head.covariates)} of {_n_features(network)}",

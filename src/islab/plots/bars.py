@@ -214,7 +214,7 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
         scale += f" against {shown(against)}"
     rest = link - intercept
     sign = "+" if rest >= 0 else "\u2212"
-    start = f"at {baseline_name(explanation.units, explanation.baseline)}"
+    start = f"at {baseline_name(explanation.scale, explanation.baseline)}"
     notes = []
     if explanation.bends[row, output]:
         start = f"on its line {start}"

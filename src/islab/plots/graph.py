@@ -50,9 +50,9 @@ def path_graph(
     edges = np.arange(len(network.edges))
     paths = ""
     if output is not None:
-        chosen = output_number(network.units.outputs, output)
+        chosen = output_number(network.scale.outputs, output)
         edges = np.flatnonzero(network.edges_of_output(chosen))
-        paths = f" to {shown(network.units.outputs[chosen])}"
+        paths = f" to {shown(network.scale.outputs[chosen])}"
     if len(edges) > max_edges:
         ax = inclusion_map(network, output=output, ax=ax)
         ax.set_title(

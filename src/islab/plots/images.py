@@ -59,7 +59,7 @@ def pixel_maps(
     split = by_class or output is not None
     numbers: list[int | None] = [None]
     if split:
-        numbers = list(output_numbers(network.units.outputs, output))
+        numbers = list(output_numbers(network.scale.outputs, output))
     n_layers = network.architecture.n_layers
     axes = axes_grid(ax, len(numbers), n_layers + 1, 2.1, 2.3)
     maps = [_pixel_counts(network, number_, image_shape) for number_ in numbers]
@@ -71,7 +71,7 @@ def pixel_maps(
             _pixels(panel, values, most, under)
             heading(panel, f"{title}: {int((values > 0).sum())} pixels", 8.5)
         if number_ is not None:
-            line[0].set_ylabel(shown(network.units.outputs[number_]), color=INK)
+            line[0].set_ylabel(shown(network.scale.outputs[number_]), color=INK)
     _key(axes, _warm(), 1, most, "weights from the pixel")
     return axes
 
@@ -124,7 +124,7 @@ def contribution_map(
         heading(panel, f"{name}: {number(explanation.response[row, output])}\n({ends})", 8.5)
     for panel in panels[n_outputs:]:
         panel.set_axis_off()
-    start = baseline_name(explanation.units, explanation.baseline)
+    start = baseline_name(explanation.scale, explanation.baseline)
     _key(panels, diverging(), -largest, largest, f"contribution, from {start}")
     return panels[:n_outputs]
 
@@ -156,8 +156,8 @@ def receptive_maps(
     -------
     array (outputs, maps) of axes
     """
-    units, (channels, height, width) = network.head.units, network.architecture.image_shape
-    numbers = output_numbers(units.outputs, output)
+    scale, (channels, height, width) = network.head.scale, network.architecture.image_shape
+    numbers = output_numbers(scale.outputs, output)
     maps = np.stack([_path_maps(network, each, by_layer) for each in numbers])
     n_maps = maps.shape[1]
     columns = n_maps if by_layer else len(numbers)
@@ -171,7 +171,7 @@ def receptive_maps(
         under = np.moveaxis(np.asarray(mean_image), -3, -1)
     layers = [*(f"head {layer + 1}" for layer in range(n_maps - 1)), "all layers"]
     for line, own, values in zip(panels, numbers, maps, strict=True):
-        name = shown(units.outputs[own], 16)
+        name = shown(scale.outputs[own], 16)
         background = _background(under, (height, width, channels), own)
         for panel, each, layer in zip(line, values, layers, strict=True):
             # Nearly all pixels have a path: few of them let the image shine through.

@@ -179,7 +179,7 @@ def _spread(count: int, height: float) -> list[float]:
 
 def _text(network: SparseNetwork, key: Key) -> str:
     _, kind, number = key
-    names = network.units.names if kind == "covariate" else network.unit_names()
+    names = network.scale.names if kind == "covariate" else network.unit_names()
     return on_one_line(names[number])
 
 

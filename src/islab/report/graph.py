@@ -87,7 +87,7 @@ def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None
         ],
         unreached=[
             printable(name)
-            for number_, name in enumerate(network.units.outputs)
+            for number_, name in enumerate(network.scale.outputs)
             if not network.edges_of_output(number_).any()
         ],
     )
@@ -95,7 +95,7 @@ def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None
 
 def _box(network: SparseNetwork, node: Node, height: float, covariates: pd.DataFrame) -> Box:
     size = PILL * PIXELS
-    names = network.units.names if node.kind == "covariate" else network.unit_names()
+    names = network.scale.names if node.kind == "covariate" else network.unit_names()
     name = printable(names[node.number])
     if node.kind == "covariate":
         tip = _covariate_tip(name, covariates.iloc[node.number])

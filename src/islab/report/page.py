@@ -101,7 +101,7 @@ def render_report(
     covariates = model._covariates(X)
     network: SparseNetwork = model.network_
     if y is not None and not hasattr(model, "classes_"):
-        y = in_order(y, network.units.outputs)
+        y = in_order(y, network.scale.outputs)
     n_drawn = draws_that_fit(network, n_draws)
     scores = None if y is None else score(model, X, y, level)
     everything = model.explain_global(X)

@@ -116,7 +116,7 @@ class _Predicted:
 
 
 def _regressor_scores(model: Any, X: Any, y: ArrayLike, level: float) -> Scores:
-    outputs = model.network_.units.outputs
+    outputs = model.network_.scale.outputs
     observed = model.residuals(X, y)["observed"].to_numpy().reshape(-1, len(outputs))
     models = _models(model)
     found = [_predicted(model, X, observed, level, which) for which in models]

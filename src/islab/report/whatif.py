@@ -48,7 +48,7 @@ def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) 
         [int(start[e]), places[int(sources[e])] if start[e] else int(sources[e]), int(targets[e])]
         for e in order
     ]
-    units, used = network.units, network.covariates
+    scale, used = network.scale, network.covariates
     return {
         "likelihood": network.likelihood,
         "activation": network.architecture.activation,
@@ -59,12 +59,12 @@ def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) 
         "level": level,
         "normal_ends": ndtri([(1 - level) / 2, (1 + level) / 2]).tolist(),
         "n_units": network.architecture.n_units,
-        "outputs": [printable(name) for name in units.outputs],
-        "covariates": [printable(units.names[column]) for column in used],
-        "x_center": units.x_center[used].tolist(),
-        "x_scale": units.x_scale[used].tolist(),
-        "y_center": units.y_center.tolist(),
-        "y_scale": units.y_scale.tolist(),
+        "outputs": [printable(name) for name in scale.outputs],
+        "covariates": [printable(scale.names[column]) for column in used],
+        "x_center": scale.x_center[used].tolist(),
+        "x_scale": scale.x_scale[used].tolist(),
+        "y_center": scale.y_center.tolist(),
+        "y_scale": scale.y_scale.tolist(),
         "noise": network.noise_in_units().tolist(),
         "edges": edges,
         "n_draws": n_draws,

@@ -165,21 +165,17 @@ KINDS: dict[str, type[Number] | type[Category]] = {"number": Number, "category":
 
 @dataclass(frozen=True)
 class ColumnEncoder:
-    """How tables are turned into covariates, and how covariates are standardised.
+    """How tables are turned into covariates.
 
     Attributes
     ----------
     variables : tuple of Number or Category
         In the order of the table's columns.
     missing : {"impute", "error"}
-    center, scale : (covariates,)
-        Mean and standard deviation in training; the value and 1 for a constant.
     """
 
     variables: tuple[Variable, ...]
     missing: str
-    center: Float
-    scale: Float
 
     @classmethod
     def learn(
@@ -208,9 +204,7 @@ class ColumnEncoder:
             variables.append(variable)
             parts.append(variable.encode(column))
         _check_names(variables)
-        covariates = np.concatenate(parts, axis=1)
-        center, scale = _center_and_scale(covariates, sample_weight, variables)
-        return cls(tuple(variables), missing, center, scale), covariates
+        return cls(tuple(variables), missing), np.concatenate(parts, axis=1)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -242,9 +236,24 @@ class ColumnEncoder:
             parts.append(variable.encode(column))
         return np.concatenate(parts, axis=1)
 
-    def standardise(self, covariates: Float) -> Float:
-        """Covariates as the network reads them."""
-        return (covariates - self.center) / self.scale
+    def center_and_scale(
+        self, covariates: Float, sample_weight: Float | None = None
+    ) -> tuple[Float, Float]:
+        """Mean and standard deviation of the training rows; the value and 1 for a constant."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            center = np.average(covariates, axis=0, weights=sample_weight)
+            variance = np.average((covariates - center) ** 2, axis=0, weights=sample_weight)
+        scale, varies = np.sqrt(variance), self.varies
+        for number in np.flatnonzero(~np.isfinite(scale)):
+            raise _too_large(self.owners[number], covariates[:, number])
+        for number in np.flatnonzero(varies & ~(scale > SMALLEST_SCALE)):
+            raise ValueError(
+                f"Got values from {covariates[:, number].min():.3g} to "
+                f"{covariates[:, number].max():.3g} in column {self.owners[number]!r}, expected a "
+                f"standard deviation above {SMALLEST_SCALE:g}; try another unit."
+            )
+        # The rounded mean of equal numbers may differ from them.
+        return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, in JSON's types."""
@@ -354,27 +363,6 @@ def _too_large(name: str, values: Float) -> ValueError:
         f"Got {np.abs(values).max():.3g} in column {name!r}, expected values whose mean and "
         "standard deviation are finite; try another unit or a logarithm."
     )
-
-
-def _center_and_scale(
-    covariates: Float, sample_weight: Float | None, variables: list[Variable]
-) -> tuple[Float, Float]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        center = np.average(covariates, axis=0, weights=sample_weight)
-        variance = np.average((covariates - center) ** 2, axis=0, weights=sample_weight)
-    scale = np.sqrt(variance)
-    owners = [variable.name for variable in variables for _ in variable.covariates]
-    for number in np.flatnonzero(~np.isfinite(scale)):
-        raise _too_large(owners[number], covariates[:, number])
-    varies = [varies for variable in variables for varies in variable.varies]
-    for number in np.flatnonzero(varies & ~(scale > SMALLEST_SCALE)):
-        raise ValueError(
-            f"Got values from {covariates[:, number].min():.3g} to "
-            f"{covariates[:, number].max():.3g} in column {owners[number]!r}, expected a standard "
-            f"deviation above {SMALLEST_SCALE:g}; try another unit."
-        )
-    # The rounded mean of equal numbers may differ from them.
-    return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:

@@ -22,10 +22,10 @@ def fitted():
 
 
 def test_columns_go_to_the_network_as_they_are(fitted):
-    units = fitted[0].network_.units
-    assert (units.x_center == 0).all()
-    assert (units.x_scale == 1).all()
-    assert (units.y_scale == 1).all()
+    scale = fitted[0].network_.scale
+    assert (scale.x_center == 0).all()
+    assert (scale.x_scale == 1).all()
+    assert (scale.y_scale == 1).all()
 
 
 def test_a_linear_model_finds_its_signal(fitted):
@@ -86,7 +86,7 @@ def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
     task = load_task("wbc", "paper", quick=True)
     model = make_estimator("is-ann-l1", task, "paper", 0, learning_rate_init=1e-9, quick=True)
     model.fit(task.x_train, task.y_train)
-    assert (model.network_.units.x_scale == 1).all()
+    assert (model.network_.scale.x_scale == 1).all()
     net, mu = model.posterior_.architecture, model.posterior_.mu
     for block in net.blocks:
         bound = 1 / np.sqrt(net.n_inputs(block.layer))

@@ -1,0 +1,63 @@
+"""Centre and spread of the data, and the user's names: kept once, shared by all that need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.floating]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The scale and the names of the data, and how a network's standardised numbers follow.
+
+    Attributes
+    ----------
+    x_center, x_scale : (covariates,)
+        The network reads ``(x - x_center) / x_scale``.
+    y_center, y_scale : (outputs,)
+        The linear predictor on the scale of the data is ``y_center + y_scale * predictor``.
+    names : tuple of str
+        Covariates.
+    outputs : tuple of str
+        Outputs; for the categorical likelihood, the classes.
+    variables : tuple of str
+        For each covariate the variable it belongs to: one-hot columns share theirs.
+    """
+
+    x_center: Float
+    x_scale: Float
+    y_center: Float
+    y_scale: Float
+    names: tuple[str, ...]
+    outputs: tuple[str, ...]
+    variables: tuple[str, ...]
+
+    @classmethod
+    def plain(cls, n_covariates: int, n_outputs: int) -> Scale:
+        """Data as they are: ``x0``, ``x1``, ... and ``y0``, ``y1``, ..."""
+        names = tuple(f"x{column}" for column in range(n_covariates))
+        return cls(
+            x_center=np.zeros(n_covariates),
+            x_scale=np.ones(n_covariates),
+            y_center=np.zeros(n_outputs),
+            y_scale=np.ones(n_outputs),
+            names=names,
+            outputs=tuple(f"y{output}" for output in range(n_outputs)),
+            variables=names,
+        )
+
+    def standardise(self, x: Float, columns: Index | slice = slice(None)) -> Float:
+        """These columns of rows (rows, covariates), as a network reads them."""
+        x = np.asarray(x, dtype=float)
+        if x.ndim != 2 or x.shape[1] != len(self.names):
+            raise ValueError(f"Got x of shape {x.shape}, expected (rows, {len(self.names)}).")
+        return (x[:, columns] - self.x_center[columns]) / self.x_scale[columns]
+
+    def restore(self, predictor: Float) -> Float:
+        """Linear predictors (..., outputs) on the scale of the data."""
+        return self.y_center + self.y_scale * predictor
