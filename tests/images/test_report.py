@@ -7,7 +7,7 @@ import pytest
 
 from islab.evaluate import score_classes
 from islab.images import ISLaBImageClassifier
-from islab.images.report import telling_rows
+from islab.report.images import telling_rows
 from tests.images.nets import classifier, pixels, posterior
 
 OPTIONS = {"n_examples": 3, "n_draws": 4}

@@ -4,9 +4,9 @@ from islab.images.classifier import ISLaBImageClassifier
 from islab.images.explain import ImageExplanation, explain_images
 from islab.images.geometry import ImageArchitecture
 from islab.images.posterior import ImagePosterior
-from islab.images.report import write_image_report
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary
+from islab.report.images import write_image_report
 
 __all__ = [
     "ISLaBImageClassifier",

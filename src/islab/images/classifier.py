@@ -366,7 +366,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             Those of :func:`islab.images.write_image_report`: ``n_examples``, ``n_draws``,
             ``level``, ``title``.
         """
-        from islab.images.report import write_image_report
+        from islab.report.images import write_image_report
 
         write_image_report(path, self, self._checked(images), labels, **options)
 

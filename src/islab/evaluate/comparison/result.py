@@ -127,8 +127,8 @@ class Comparison:
 
     def to_html(self, path: str | Path) -> None:
         """Writes tables and picture to one page that needs no other file."""
-        from islab.evaluate.comparison.page import comparison_page
         from islab.io.files import replacing
+        from islab.report.comparison import comparison_page
 
         with replacing(path) as file:
             file.write(comparison_page(self).encode())

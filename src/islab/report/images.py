@@ -15,7 +15,7 @@ from islab.core.names import printable
 from islab.evaluate import score_classes
 from islab.io.files import replacing, writable
 from islab.plots import style
-from islab.report.page import COLOURS, own_file
+from islab.report.environment import render
 
 if TYPE_CHECKING:
     from islab.images.classifier import ISLaBImageClassifier, Model
@@ -30,72 +30,6 @@ SCORES = {
     "brier": "Brier score",
 }
 DOTS_PER_INCH = 100
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
-img-src data:; base-uri 'none'; form-action 'none'">
-<meta name="generator" content="islab {{ version }}">
-<title>{{ title }}</title>
-<style>
-:root { {% for name, value in colours.items() %}--{{ name }}: {{ value }}; {% endfor %}}
-{{ css }}
-img { display: block; max-width: 100%; height: auto; }
-</style>
-</head>
-<body>
-<header><div class="wrap"><h1>{{ title }}</h1></div></header>
-<main class="wrap">
-<section aria-label="In short">
-<dl class="facts">
-{% for name, value in facts.items() %}<div><dt>{{ name }}</dt><dd><small>{{ value }}</small></dd>\
-</div>
-{% endfor %}</dl>
-</section>
-<section>
-<h2>Scores</h2>
-<div class="scroll"><table>
-<caption>On {{ "{:,}".format(n_images) }} images. The full model averages over all weights; the \
-median network is the small one that is drawn and explained below.</caption>
-<thead><tr><th></th>{% for kind in scores %}<th class="right">{{ kind }}</th>{% endfor %}</tr>\
-</thead>
-<tbody>
-{% for name, heading in headings.items() %}<tr><th>{{ heading }}</th>{% for kind in scores %}\
-<td class="right">{{ "%.4f"|format(scores[kind][name]) }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table></div>
-</section>
-<section>
-<h2>Layers</h2>
-<div class="scroll"><table>
-<thead><tr>{% for name in layers[0] %}<th>{{ name }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for layer in layers[1] %}<tr>{% for value in layer %}<td>{{ value }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table></div>
-</section>
-<section>
-<h2>Pixels from which paths lead to each class</h2>
-<img alt="Maps of the pixels that each class uses" src="{{ maps }}">
-</section>
-<section>
-<h2>Single images, pixel by pixel</h2>
-<p class="fine">Blue pixels speak for the class, orange ones against it. They sum, with the \
-intercept, exactly to the logit of the median network. Above each map stands its probability with \
-an interval of {{ "%g"|format(100 * level) }} %.</p>
-{% for example in examples %}<figure class="chart-box">
-<figcaption>Image {{ example.row }}: {{ example.label }}. The network gives \
-{% for name, middle, low, high in example.answers %}{{ ", " if not loop.first }}{{ name }} \
-{{ "%.3f"|format(middle) }} ({{ "%.3f"|format(low) }} to {{ "%.3f"|format(high) }}){% endfor %}.\
-</figcaption>
-<img alt="What each pixel of image {{ example.row }} contributes" src="{{ example.picture }}">
-</figure>
-{% endfor %}</section>
-</main>
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True)
@@ -159,7 +93,8 @@ def write_image_report(
     rows = telling_rows(probability["median"], np.searchsorted(model.classes_, labels), n_examples)
     summary = model.summary()
     table = summary.layers.astype("string").fillna("")
-    content = _rendered(
+    content = render(
+        "images.html",
         title=printable(title or "Image classifier"),
         facts={name: printable(value) for name, value in summary.facts.items()},
         n_images=len(labels),
@@ -237,19 +172,3 @@ def _picture(axes: Any) -> str:
     figure.savefig(file, format="png", bbox_inches="tight", dpi=DOTS_PER_INCH)
     style.pyplot().close(figure)
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
-
-
-def _rendered(**content: Any) -> str:
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    from islab import __version__
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    return environment.from_string(PAGE).render(
-        # Our own style is not escaped; the page runs no script.
-        css=Markup(own_file("page.css")),
-        colours={name.lower(): getattr(style, name) for name in COLOURS},
-        version=__version__,
-        **content,
-    )

@@ -1,11 +1,8 @@
-"""The page: what the other modules found, put into one template."""
+"""The page of a model for tables: what the other modules found, put into its template."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.names import printable
-from islab.plots import style
 from islab.plots.bars import SCALES
 from islab.report.charts import history_charts
+from islab.report.environment import own_script, render
 from islab.report.graph import path_graph
 from islab.report.rows import chosen_rows, tell_rows
 from islab.report.scores import score
@@ -32,7 +29,6 @@ Float = NDArray[np.floating]
 
 MOST_LINES = 100
 MOST_SETTINGS = 40
-COLOURS = ("POSITIVE", "NEGATIVE", "INK", "MUTED", "FAINT", "PAPER")
 
 
 def write_report(
@@ -113,7 +109,9 @@ def render_report(
     used = everything.covariates[everything.covariates["count"] > 0]
     used = used.sort_values("contribution", ascending=False, kind="stable")
     offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
-    return _rendered(
+    return render(
+        "model.html",
+        **own_script("network.js", "page.js"),
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=model.summary(),
         network=network,
@@ -177,32 +175,3 @@ def _most_telling(settings: list[Setting], variables: pd.DataFrame) -> list[Sett
     """The settings in order of their variable's contribution."""
     sizes = dict(zip(variables["variable"], variables["contribution"], strict=True))
     return sorted(settings, key=lambda setting: -sizes[setting.variable.name])
-
-
-def _rendered(**content: Any) -> str:
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
-    from islab import __version__
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters["number"] = style.number
-    environment.filters["printable"] = printable
-    script = own_file("network.js") + own_file("page.js")
-    return environment.from_string(own_file("page.html")).render(
-        # Our own files are not escaped; the page runs no other script than this one.
-        css=Markup(own_file("page.css")),
-        script=Markup(script),
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
-        colours={name.lower(): getattr(style, name) for name in COLOURS},
-        version=__version__,
-        **content,
-    )
-
-
-def own_file(name: str) -> str:
-    """A style sheet, script or page that comes with the package."""
-    return (files("islab.report") / name).read_text(encoding="utf-8")

@@ -1,0 +1,60 @@
+"""The environment in which every page is made: one file of HTML that needs no other."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from islab.core.names import printable
+from islab.plots import style
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+COLOURS = ("POSITIVE", "NEGATIVE", "INK", "MUTED", "FAINT", "PAPER")
+
+
+def render(template: str, **content: Any) -> str:
+    """The text of a page: all content is escaped, but for what is marked as our own."""
+    return _environment().get_template(template).render(**content)
+
+
+def own_script(*names: str) -> dict[str, str]:
+    """Scripts that come with the package, and the hash by which the page lets them run."""
+    from markupsafe import Markup
+
+    script = "".join(_own_file(name) for name in names)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return {"script": Markup(script), "script_hash": digest}
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from islab import __version__
+
+    environment = Environment(
+        loader=FunctionLoader(_own_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters |= {"number": style.number, "printable": printable}
+    environment.globals |= {
+        "css": Markup(_own_file("page.css")),
+        "colours": {name.lower(): getattr(style, name) for name in COLOURS},
+        "version": __version__,
+    }
+    return environment
+
+
+def _own_file(name: str) -> str:
+    """A style sheet, script or template that comes with the package."""
+    return (files("islab.report") / name).read_text(encoding="utf-8")
