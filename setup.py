@@ -1,4 +1,4 @@
-"""Builds the native engine; everything else about the package is in pyproject.toml."""
+"""Builds the compiled modules; everything else about the package is in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 from pybind11.setup_helpers import Pybind11Extension, build_ext
 from setuptools import setup
 
-NATIVE = Path("src/islab/learn/engines/native")
+LEARN = Path("src/islab/learn")
 
-# No -march=native: steps_avx2.cpp chooses its instructions itself and module.cpp at run time.
+# No -march=native: the modules choose their instructions at run time.
 # No -ffast-math: a non-finite loss must be seen.
 GCC_FLAGS = [
     "-O3",
@@ -20,14 +20,24 @@ GCC_FLAGS = [
     "-Wextra",
 ]
 
-kernel = Pybind11Extension(
-    "islab.learn.engines.native._kernel",
-    sources=sorted(str(path) for path in NATIVE.glob("*.cpp")),
-    depends=sorted(str(path) for path in NATIVE.glob("*.h")),
-    cxx_std=17,
-    extra_compile_args=["/O2"] if sys.platform == "win32" else GCC_FLAGS,
-    # Without a compiler the package still works, on the torch engine.
-    optional=True,
-)
 
-setup(ext_modules=[kernel], cmdclass={"build_ext": build_ext})
+def extension(name: str, folder: Path) -> Pybind11Extension:
+    """The module made of all C++ files of a folder."""
+    return Pybind11Extension(
+        name,
+        sources=sorted(str(path) for path in folder.glob("*.cpp")),
+        depends=sorted(str(path) for path in folder.glob("*.h")),
+        cxx_std=17,
+        extra_compile_args=["/O2"] if sys.platform == "win32" else GCC_FLAGS,
+        # Without a compiler the package still works, on the torch engine.
+        optional=True,
+    )
+
+
+setup(
+    ext_modules=[
+        extension("islab.learn.engines.native._kernel", LEARN / "engines" / "native"),
+        extension("islab.learn.sample.native._chains", LEARN / "sample" / "native"),
+    ],
+    cmdclass={"build_ext": build_ext},
+)

@@ -1,0 +1,69 @@
+// Sums over rows, and the algebra of small dense matrices.
+//
+// Rows of the data are the long direction: a covariate, a unit's activation or a column of a Jacobian is one
+// contiguous run of numbers. Matrices over parameters are small (tens of weights), symmetric and row-major.
+
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace islab::sample {
+
+using Vector = std::vector<double>;
+
+// Processors differ in their widest instructions; the loader chooses. Elsewhere there is one version.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define ISLAB_FOR_EACH_PROCESSOR __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define ISLAB_FOR_EACH_PROCESSOR
+#endif
+
+double dot(const double* a, const double* b, std::size_t n);
+void add_scaled(double* out, double factor, const double* a, std::size_t n);
+// out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x size.
+void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n);
+
+// The lower Cholesky factor in place; false if the matrix is not positive definite.
+inline bool factorise(Vector& a, std::size_t size) {
+    for (std::size_t j = 0; j < size; ++j) {
+        double* row = &a[j * size];
+        for (std::size_t i = 0; i < j; ++i) {
+            double sum = row[i];
+            for (std::size_t k = 0; k < i; ++k) sum -= row[k] * a[i * size + k];
+            row[i] = sum / a[i * size + i];
+        }
+        double pivot = row[j];
+        for (std::size_t k = 0; k < j; ++k) pivot -= row[k] * row[k];
+        if (!(pivot > 0) || !std::isfinite(pivot)) return false;
+        row[j] = std::sqrt(pivot);
+    }
+    return true;
+}
+
+// Solves L x = b in place.
+inline void solve_lower(const Vector& factor, double* b, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+        double sum = b[i];
+        for (std::size_t k = 0; k < i; ++k) sum -= factor[i * size + k] * b[k];
+        b[i] = sum / factor[i * size + i];
+    }
+}
+
+// Solves L' x = b in place.
+inline void solve_upper(const Vector& factor, double* b, std::size_t size) {
+    for (std::size_t i = size; i-- > 0;) {
+        double sum = b[i];
+        for (std::size_t k = i + 1; k < size; ++k) sum -= factor[k * size + i] * b[k];
+        b[i] = sum / factor[i * size + i];
+    }
+}
+
+inline double log_diagonal(const Vector& factor, std::size_t size) {
+    double sum = 0;
+    for (std::size_t i = 0; i < size; ++i) sum += std::log(factor[i * size + i]);
+    return sum;
+}
+
+}  // namespace islab::sample

@@ -1,0 +1,510 @@
+// One chain over structures, weights, slab scales and noise. Every move leaves the posterior invariant.
+
+#pragma once
+
+#include <array>
+
+#include "quadratic.h"
+#include "sweep.h"
+
+namespace islab::sample {
+
+enum Move { toggle_move, swap_out_move, add_move, drop_move, swap_move, birth_move, death_move, unit_move, pair_move, all_move, n_moves };
+
+inline const char* move_name(int move) {
+    static const char* names[] = {"toggle output edge", "swap output edge", "add edge",     "drop edge",
+                                  "swap edge",          "add unit",         "drop unit",    "weights of a unit",
+                                  "weights of a pair",  "all weights"};
+    return names[move];
+}
+
+struct Effort {
+    int toggles = 50;       // structure moves of each Gaussian output
+    int edges = 20;         // of add, drop and swap
+    int units = 4;          // of birth and death
+    int largest_part = 80;  // parameters that move together
+};
+
+class Chain {
+public:
+    Chain(Model& model, State start, std::uint64_t seed) : model(model), s(std::move(start)), random(seed) {
+        if (!model.valid(s)) throw std::invalid_argument("the starting network has edges on no active path");
+        keep.fill(0.0);
+        if (model.likelihood->has_noise() && model.problem.covariates <= 1500)
+            regression = std::make_unique<OutputRegression>(model);
+        model.forward(s, 0);
+    }
+
+    Model& model;
+    State s;
+    Random random;
+    std::array<long, n_moves> accepted{}, proposed{};
+    std::array<double, 3> keep;  // of the moves of weights: 0 is an independent draw
+    bool warming = true;
+
+    void step(const Effort& effort) {
+        const Shape& shape = model.shape;
+        if (regression) {
+            for (int o = 0; o < shape.outputs(); ++o)
+                regression->update(s, o, effort.toggles, random, &accepted[toggle_move], &proposed[toggle_move]);
+            model.forward(s, shape.layers() - 1);
+        }
+        const bool bends = shape.hidden() > 0;
+        if (!regression || bends)
+            for (int t = 0; t < effort.edges; ++t) change_edge();
+        if (bends)
+            for (int t = 0; t < effort.units; ++t) random.uniform() < 0.5 ? birth() : death();
+        move_weights(effort);
+        scale_units();
+        update_scales();
+        update_noise();
+    }
+
+private:
+    std::unique_ptr<OutputRegression> regression;
+
+    bool decide(double log_ratio, Move move) {
+        ++proposed[move];
+        const bool yes = std::log(random.uniform()) < log_ratio;
+        accepted[move] += yes;
+        return yes;
+    }
+
+    bool exact(const Part& part) const {
+        if (!model.likelihood->has_noise()) return false;
+        for (int u : part)
+            if (!model.shape.is_output(u)) return false;
+        return true;
+    }
+
+    // Newton steps of a proposal: a Gaussian posterior of output weights needs one.
+    int newton_steps(const Part& part) const { return exact(part) ? 1 : 3; }
+
+    double slab_mixing() {
+        return model.prior.df > 0 ? random.inverse_gamma(model.prior.df / 2, model.prior.df / 2) : 1.0;
+    }
+
+    // -- edges ----------------------------------------------------------------------------------------------------
+
+    struct Candidate {
+        int unit, source;
+        double weight;  // unnormalised probability
+    };
+
+    // Edges that could be added, each with a probability that favours those the gradient asks for.
+    std::vector<Candidate> candidates(const State& state) const {
+        const Shape& shape = model.shape;
+        const Problem& p = model.problem;
+        const std::size_t n = p.n;
+        const int outputs = shape.outputs();
+        Vector residual(outputs * n), curvature(outputs * n), pull(n), stiffness(n);
+        model.likelihood->derivatives(p, state.f->data(), state.s2, residual.data(), curvature.data());
+        if (model.likelihood->softmax())
+            for (std::size_t i = 0; i < outputs * n; ++i) curvature[i] *= p.row_weight(i % n) * (1 - curvature[i]);
+        const Backward backward(model, state, 0);
+        const std::vector<long> k = model.counts(state);
+        std::vector<Candidate> found;
+        double largest = -INFINITY;
+        for (int u = 0; u < shape.units(); ++u) {
+            if (!state.alive[u]) continue;
+            if (shape.is_output(u)) {
+                const int o = u - shape.hidden();
+                pull.assign(&residual[o * n], &residual[o * n] + n);
+                stiffness.assign(&curvature[o * n], &curvature[o * n] + n);
+            } else {
+                const Vector& d = backward.by_unit[u];
+                std::fill(pull.begin(), pull.end(), 0.0);
+                std::fill(stiffness.begin(), stiffness.end(), 0.0);
+                for (int o = 0; o < outputs; ++o)
+                    for (std::size_t i = 0; i < n; ++i) {
+                        pull[i] += residual[o * n + i] * d[o * n + i];
+                        stiffness[i] += curvature[o * n + i] * d[o * n + i] * d[o * n + i];
+                    }
+            }
+            auto consider = [&](int source) {
+                if (state.edge_to(u, source) >= 0) return;
+                const double* column = model.source(state, source);
+                const int block = shape.block(u, source);
+                const double g = dot(pull.data(), column, n);
+                double h = 1 / state.tau2[block];
+                for (std::size_t i = 0; i < n; ++i) h += stiffness[i] * column[i] * column[i];
+                const double odds = std::log(model.prior.inclusion_a + k[block]) -
+                                    std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
+                const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) + odds;
+                found.push_back({u, source, 0.5 * gain});
+                largest = std::max(largest, found.back().weight);
+            };
+            if (shape.reads_covariates(u))
+                for (int j = 0; j < shape.covariates; ++j) consider(j);
+            if (shape.layer[u] > 0)
+                for (int b = shape.first[shape.layer[u] - 1]; b < shape.first[shape.layer[u]]; ++b)
+                    if (state.alive[b]) consider(shape.covariates + b);
+        }
+        double sum = 0;
+        for (Candidate& c : found) sum += c.weight = std::exp(c.weight - largest);
+        for (Candidate& c : found) c.weight = 0.7 * c.weight / sum + 0.3 / static_cast<double>(found.size());
+        return found;
+    }
+
+    struct Place {
+        int unit, position;
+    };
+
+    std::vector<Place> droppable(const State& state) const {
+        std::vector<Place> found;
+        for (int u = 0; u < model.shape.units(); ++u) {
+            const auto& edges = state.in[u];
+            if (!model.shape.is_output(u) && edges.size() < 2) continue;
+            for (std::size_t k = 0; k < edges.size(); ++k) {
+                const int source = edges[k].source - model.shape.covariates;
+                if (source >= 0 && model.out_degree(state, source) < 2) continue;
+                found.push_back({u, static_cast<int>(k)});
+            }
+        }
+        return found;
+    }
+
+    // Accepts or refuses a changed structure whose part was drawn by `there`, from states without or with new edges at 0.
+    struct Change {
+        State from, to;       // where each proposal starts: the other structure, weights as they stand
+        double log_odds = 0;  // of the moves themselves, and of what else was drawn
+    };
+
+    // The log acceptance ratio of moving from s to `next`, whose part is drawn here.
+    double jump(const Part& part, State start, State& next) {
+        const int layer = first_layer(model, part);
+        model.forward(start, layer);
+        const Proposal there(model, start, part, newton_steps(part));
+        if (!there.ok) return -INFINITY;
+        const Vector values = there.draw(there.mean, 0.0, random);
+        next = std::move(start);
+        set_part(next, part, values);
+        model.forward(next, layer);
+        double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) - model.log_structure(s);
+        for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
+        return ratio - there.log_density(values, there.mean, 0.0);
+    }
+
+    // Log density of the present weights of a part, proposed from `start`.
+    double way_back(const Part& part, State start) {
+        model.forward(start, first_layer(model, part));
+        const Proposal back(model, start, part, newton_steps(part));
+        if (!back.ok) return -INFINITY;
+        return back.log_density(part_values(s, part), back.mean, 0.0);
+    }
+
+    static void erase_edge(State& state, int unit, int source) {
+        auto& edges = state.in[unit];
+        edges.erase(edges.begin() + state.edge_to(unit, source));
+    }
+
+    void change_edge() {
+        const double which = random.uniform();
+        if (which < 0.4)
+            add_edge();
+        else if (which < 0.8)
+            drop_edge();
+        else
+            swap_edge();
+    }
+
+    void add_edge() {
+        const std::vector<Candidate> options = candidates(s);
+        if (options.empty()) return;
+        double left = random.uniform();
+        std::size_t c = 0;
+        while (c + 1 < options.size() && (left -= options[c].weight) > 0) ++c;
+        const Part part{options[c].unit};
+        State start = s, next;
+        start.in[part[0]].push_back({options[c].source, 0.0, slab_mixing()});
+        double ratio = jump(part, std::move(start), next);
+        State back = next;
+        erase_edge(back, part[0], options[c].source);
+        // The other edges keep their order, so values of the way back line up with s.
+        ratio += way_back(part, std::move(back));
+        ratio -= std::log(options[c].weight) + std::log(static_cast<double>(droppable(next).size()));
+        if (decide(ratio, add_move)) s = std::move(next);
+    }
+
+    void drop_edge() {
+        const std::vector<Place> options = droppable(s);
+        if (options.empty()) return;
+        const Place place = options[random.below(static_cast<int>(options.size()))];
+        const Part part{place.unit};
+        const Edge gone = s.in[place.unit][place.position];
+        State start = s, next;
+        start.in[place.unit].erase(start.in[place.unit].begin() + place.position);
+        double ratio = jump(part, std::move(start), next);
+        if (!(ratio > -INFINITY)) return;
+        State back = next;
+        back.in[place.unit].insert(back.in[place.unit].begin() + place.position, {gone.source, 0.0, gone.mixing});
+        ratio += way_back(part, std::move(back));
+        double weight = 0;
+        for (const Candidate& c : candidates(next))
+            if (c.unit == place.unit && c.source == gone.source) weight = c.weight;
+        ratio += std::log(weight) + std::log(static_cast<double>(options.size()));
+        if (decide(ratio, drop_move)) s = std::move(next);
+    }
+
+    // One covariate of a unit for another.
+    void swap_edge() {
+        std::vector<Place> options;
+        for (int u = 0; u < model.shape.units(); ++u)
+            for (std::size_t k = 0; k < s.in[u].size(); ++k)
+                if (s.in[u][k].source < model.shape.covariates) options.push_back({u, static_cast<int>(k)});
+        if (options.empty()) return;
+        const Place place = options[random.below(static_cast<int>(options.size()))];
+        std::vector<int> others;
+        for (int j = 0; j < model.shape.covariates; ++j)
+            if (s.edge_to(place.unit, j) < 0) others.push_back(j);
+        if (others.empty()) return;
+        const int source = others[random.below(static_cast<int>(others.size()))];
+        const Part part{place.unit};
+        State start = s, next;
+        const Edge gone = s.in[place.unit][place.position];
+        start.in[place.unit][place.position] = {source, 0.0, slab_mixing()};
+        double ratio = jump(part, std::move(start), next);
+        State back = next;
+        back.in[place.unit][place.position] = {gone.source, 0.0, gone.mixing};
+        ratio += way_back(part, std::move(back));
+        if (decide(ratio, swap_move)) s = std::move(next);
+    }
+
+    // -- hidden units ---------------------------------------------------------------------------------------------
+
+    // Layers in which a unit can be born, for a state.
+    std::vector<int> open_layers(const State& state) const {
+        std::vector<int> open;
+        const Shape& shape = model.shape;
+        if (shape.covariates == 0) return open;
+        for (int l = 0; l + 1 < shape.layers(); ++l)
+            if (shape.reads_covariates(shape.first[l]) && !units_where(state, l, false).empty() &&
+                !units_where(state, l + 1, true).empty())
+                open.push_back(l);
+        return open;
+    }
+
+    std::vector<int> units_where(const State& state, int layer, bool alive) const {
+        std::vector<int> found;
+        for (int u = model.shape.first[layer]; u < model.shape.first[layer + 1]; ++u)
+            if (static_cast<bool>(state.alive[u]) == alive) found.push_back(u);
+        return found;
+    }
+
+    double log_birth(const State& before, int layer, int n_sources) const {
+        const double v = model.shape.covariates;
+        const double ways = n_sources == 1 ? v : v * (v - 1) / 2;
+        const double number = model.shape.covariates > 1 ? 0.5 : 1.0;
+        return std::log(number / ways / static_cast<double>(open_layers(before).size()) /
+                        static_cast<double>(units_where(before, layer, false).size()) /
+                        static_cast<double>(units_where(before, layer + 1, true).size()));
+    }
+
+    // Units with one or two covariates and one edge out, which can leave.
+    std::vector<int> mortal(const State& state) const {
+        std::vector<int> found;
+        const Shape& shape = model.shape;
+        for (int u = 0; u < shape.hidden(); ++u) {
+            if (!state.alive[u] || state.in[u].size() > 2 || model.out_degree(state, u) != 1) continue;
+            bool plain = shape.reads_covariates(u);
+            for (const Edge& e : state.in[u]) plain = plain && e.source < shape.covariates;
+            const int target = target_of(state, u);
+            if (plain && (shape.is_output(target) || state.in[target].size() > 1)) found.push_back(u);
+        }
+        return found;
+    }
+
+    int target_of(const State& state, int unit) const {
+        const int l = model.shape.layer[unit] + 1;
+        for (int t = model.shape.first[l]; t < model.shape.first[l + 1]; ++t)
+            if (state.alive[t] && state.edge_to(t, model.shape.covariates + unit) >= 0) return t;
+        return -1;
+    }
+
+    // A bias puts the bend somewhere among the rows: covariates have spread 1.
+    static double bias_sd(const State& state, int unit) {
+        double square = 0.01;
+        for (const Edge& e : state.in[unit]) square += e.weight * e.weight;
+        return std::sqrt(square);
+    }
+
+    static double log_bias(const State& state, int unit) {
+        const double sd = bias_sd(state, unit), b = state.bias[unit] / sd;
+        return -0.5 * (b * b + log_two_pi) - std::log(sd);
+    }
+
+    // Log prior minus log proposal of a new unit's own parameters: incoming weights come from their prior.
+    double own_parameters(const State& state, int unit) const {
+        const double b = state.bias[unit] / model.prior.bias_sd;
+        return -0.5 * (b * b + log_two_pi) - std::log(model.prior.bias_sd) - log_bias(state, unit);
+    }
+
+    void birth() {
+        const Shape& shape = model.shape;
+        const std::vector<int> layers = open_layers(s);
+        if (layers.empty()) return;
+        const int layer = layers[random.below(static_cast<int>(layers.size()))];
+        const std::vector<int> empty = units_where(s, layer, false), targets = units_where(s, layer + 1, true);
+        const int unit = empty[random.below(static_cast<int>(empty.size()))];
+        const int target = targets[random.below(static_cast<int>(targets.size()))];
+        const int n_sources = shape.covariates > 1 && random.uniform() < 0.5 ? 2 : 1;
+        State start = s, next;
+        start.alive[unit] = 1;
+        while (static_cast<int>(start.in[unit].size()) < n_sources) {
+            const int source = random.below(shape.covariates);
+            if (start.edge_to(unit, source) >= 0) continue;
+            Edge e{source, 0.0, slab_mixing()};
+            e.weight = random.normal() * std::sqrt(model.slab_variance(start, unit, e));
+            start.in[unit].push_back(e);
+        }
+        start.bias[unit] = bias_sd(start, unit) * random.normal();
+        start.in[target].push_back({shape.covariates + unit, 0.0, slab_mixing()});
+        model.forward(start, layer);
+        const Part part{target};
+        double ratio = jump(part, std::move(start), next) + own_parameters(next, unit);
+        State back = next;
+        erase_edge(back, target, shape.covariates + unit);
+        ratio += way_back(part, std::move(back));
+        ratio -= log_birth(s, layer, n_sources) + std::log(static_cast<double>(mortal(next).size()));
+        if (decide(ratio, birth_move)) s = std::move(next);
+    }
+
+    void death() {
+        const std::vector<int> options = mortal(s);
+        if (options.empty()) return;
+        const int unit = options[random.below(static_cast<int>(options.size()))];
+        const int target = target_of(s, unit), layer = model.shape.layer[unit];
+        const int position = s.edge_to(target, model.shape.covariates + unit);
+        const Edge gone = s.in[target][position];
+        const Part part{target};
+        State start = s, next;
+        start.in[target].erase(start.in[target].begin() + position);
+        start.in[unit].clear();
+        start.alive[unit] = 0;
+        start.bias[unit] = 0;
+        start.z[unit].reset();
+        start.value[unit].reset();
+        double ratio = jump(part, std::move(start), next) - own_parameters(s, unit);
+        if (!(ratio > -INFINITY)) return;
+        State back = next;
+        back.alive[unit] = 1;
+        back.in[unit] = s.in[unit];
+        back.bias[unit] = s.bias[unit];
+        back.z[unit] = s.z[unit];
+        back.value[unit] = s.value[unit];
+        back.in[target].insert(back.in[target].begin() + position, {gone.source, 0.0, gone.mixing});
+        ratio += way_back(part, std::move(back));
+        ratio += log_birth(next, layer, static_cast<int>(s.in[unit].size())) +
+                 std::log(static_cast<double>(options.size()));
+        if (decide(ratio, death_move)) s = std::move(next);
+    }
+
+    // -- weights --------------------------------------------------------------------------------------------------
+
+    void move_weights(const Effort& effort) {
+        const Shape& shape = model.shape;
+        Part living;
+        for (int u = 0; u < shape.units(); ++u)
+            if (s.alive[u]) living.push_back(u);
+        for (int u : living)
+            if (!(regression && shape.is_output(u))) move_part({u}, unit_move);
+        for (int u : living) {
+            if (shape.is_output(u)) continue;
+            Part pair{u};
+            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t)
+                if (s.alive[t] && s.edge_to(t, shape.covariates + u) >= 0) pair.push_back(t);
+            if (static_cast<int>(part_size(s, pair)) <= effort.largest_part) move_part(pair, pair_move);
+        }
+        if (living.size() > 1) {
+            if (static_cast<int>(part_size(s, living)) <= effort.largest_part) move_part(living, all_move);
+        }
+    }
+
+    void move_part(const Part& part, Move move) {
+        double& share = keep[move - unit_move];
+        const int layer = first_layer(model, part), steps = move == all_move ? 1 : newton_steps(part);
+        const Vector here = part_values(s, part);
+        const Proposal there(model, s, part, steps);
+        if (!there.ok) return;
+        const Vector values = there.draw(here, share, random);
+        State next = s;
+        set_part(next, part, values);
+        model.forward(next, layer);
+        const Proposal back(model, next, part, steps);
+        if (!back.ok) return;
+        double ratio = next.log_likelihood - s.log_likelihood + back.log_density(here, values, share) -
+                       there.log_density(values, here, share);
+        for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
+        const bool yes = decide(ratio, move);
+        if (yes) s = std::move(next);
+        if (warming && !exact(part)) {
+            double spread = std::sqrt(1 - share * share);
+            spread = std::min(1.0, std::max(0.02, spread * std::exp(yes ? 0.06 : -0.04)));
+            share = std::sqrt(std::max(0.0, 1 - spread * spread));
+        }
+    }
+
+    // A unit that sends more where it is heard less: the predictor stays.
+    void scale_units() {
+        const Shape& shape = model.shape;
+        if (!shape.homogeneous()) return;
+        bool changed = false;
+        for (int u = 0; u < shape.hidden(); ++u) {
+            if (!s.alive[u]) continue;
+            const double factor = std::exp(0.5 * random.normal());
+            State next = s;
+            next.bias[u] *= factor;
+            for (Edge& e : next.in[u]) e.weight *= factor;
+            double ratio = model.log_weights(next, u) - model.log_weights(s, u);
+            int power = static_cast<int>(s.in[u].size()) + 1;
+            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t) {
+                const int k = s.alive[t] ? s.edge_to(t, shape.covariates + u) : -1;
+                if (k < 0) continue;
+                next.in[t][k].weight /= factor;
+                ratio += model.log_weights(next, t) - model.log_weights(s, t);
+                --power;
+            }
+            ratio += power * std::log(factor);
+            if (std::log(random.uniform()) < ratio) {
+                s.bias = std::move(next.bias);
+                s.in = std::move(next.in);
+                changed = true;
+            }
+        }
+        if (changed) model.forward(s, 0);
+    }
+
+    // -- scales and noise -----------------------------------------------------------------------------------------
+
+    void update_scales() {
+        const Shape& shape = model.shape;
+        const double df = model.prior.df;
+        Vector square(shape.blocks(), 0.0), count(shape.blocks(), 0.0);
+        for (int u = 0; u < shape.units(); ++u)
+            for (Edge& e : s.in[u]) {
+                const int b = shape.block(u, e.source);
+                if (df > 0)
+                    e.mixing = random.inverse_gamma((df + 1) / 2, (df + e.weight * e.weight / s.tau2[b]) / 2);
+                square[b] += e.weight * e.weight / e.mixing;
+                count[b] += 1;
+            }
+        for (int b = 0; b < shape.blocks(); ++b)
+            s.tau2[b] = random.inverse_gamma(model.prior.tau_shape + count[b] / 2, model.prior.tau_scale + square[b] / 2);
+    }
+
+    void update_noise() {
+        if (!model.likelihood->has_noise()) return;
+        const Problem& p = model.problem;
+        for (int o = 0; o < p.outputs; ++o) {
+            double square = 0;
+            for (std::size_t i = 0; i < p.n; ++i) {
+                const double d = p.y[o * p.n + i] - (*s.f)[o * p.n + i];
+                square += p.row_weight(i) * d * d;
+            }
+            s.s2[o] = random.inverse_gamma(model.prior.noise_shape + p.total_weight / 2, model.prior.noise_scale + square / 2);
+        }
+        s.log_likelihood = model.likelihood->total(p, s.f->data(), s.s2);
+    }
+};
+
+}  // namespace islab::sample

@@ -1,0 +1,222 @@
+// A sparse network as a chain holds it: its shape, its edges, and the activations they give.
+//
+// Units are numbered layer after layer, outputs last; a source below `covariates` is a covariate, above it a
+// unit. Weights have the flat numbers of islab.core.architecture. A structure is *valid* if every living hidden unit
+// is fed and reaches an output, so that every edge lies on an active path; the chain visits valid structures only.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "problem.h"
+
+namespace islab::sample {
+
+enum class Activation { relu, leaky_relu, sigmoid, tanh, identity };
+
+struct Shape {
+    int covariates = 0;
+    std::vector<int> width;  // of each layer, outputs last
+    bool input_skip = true;
+    Activation activation = Activation::leaky_relu;
+    double leak = 0.01;
+
+    std::vector<int> first;  // first unit of each layer, and the number of units
+    std::vector<int> layer;  // of each unit
+    std::vector<long> block_size;
+    int covariate_blocks = 0;
+
+    void prepare() {
+        first = {0};
+        layer.clear();
+        for (std::size_t l = 0; l < width.size(); ++l) {
+            first.push_back(first.back() + width[l]);
+            layer.insert(layer.end(), width[l], static_cast<int>(l));
+        }
+        covariate_blocks = input_skip ? layers() : 1;
+        block_size.clear();
+        for (int l = 0; l < covariate_blocks; ++l) block_size.push_back(long(width[l]) * covariates);
+        for (int l = 1; l < layers(); ++l) block_size.push_back(long(width[l]) * width[l - 1]);
+    }
+
+    int layers() const { return static_cast<int>(width.size()); }
+    int units() const { return first.back(); }
+    int hidden() const { return first[layers() - 1]; }
+    int outputs() const { return width.back(); }
+    int blocks() const { return static_cast<int>(block_size.size()); }
+    bool is_output(int unit) const { return unit >= hidden(); }
+    bool reads_covariates(int unit) const { return input_skip || layer[unit] == 0; }
+
+    int block(int unit, int source) const {
+        return source < covariates ? layer[unit] : covariate_blocks + layer[unit] - 1;
+    }
+
+    long slot(int unit, int source) const {
+        if (source < covariates) return long(unit) * covariates + source;
+        const int l = layer[unit];
+        long start = long(input_skip ? units() : width[0]) * covariates;
+        for (int k = 1; k < l; ++k) start += long(width[k]) * width[k - 1];
+        return start + long(unit - first[l]) * width[l - 1] + (source - covariates - first[l - 1]);
+    }
+
+    // Units whose weights can be scaled up where those behind them are scaled down.
+    bool homogeneous() const { return activation != Activation::sigmoid && activation != Activation::tanh; }
+
+    double activate(double z) const {
+        switch (activation) {
+            case Activation::relu: return z > 0 ? z : 0;
+            case Activation::leaky_relu: return z > 0 ? z : leak * z;
+            case Activation::sigmoid: return 1 / (1 + std::exp(-z));
+            case Activation::tanh: return std::tanh(z);
+            default: return z;
+        }
+    }
+
+    double slope(double z, double value) const {
+        switch (activation) {
+            case Activation::relu: return z > 0 ? 1 : 0;
+            case Activation::leaky_relu: return z > 0 ? 1 : leak;
+            case Activation::sigmoid: return value * (1 - value);
+            case Activation::tanh: return 1 - value * value;
+            default: return 1;
+        }
+    }
+};
+
+struct Prior {
+    double inclusion_a = 1, inclusion_b = 1;  // Beta prior of each block's inclusion probability
+    double tau_shape = 1, tau_scale = 1;      // inverse gamma prior of each block's slab variance
+    double noise_shape = 1, noise_scale = 0.01;
+    double bias_sd = 2.5;
+    double df = 0;  // degrees of freedom of a Student-t slab; 0 for the Gaussian
+};
+
+struct Edge {
+    int source;
+    double weight;
+    double mixing = 1;  // of the slab's variance: 1, or an inverse gamma variable for a Student-t slab
+};
+
+using Column = std::shared_ptr<Vector>;
+
+struct State {
+    std::vector<std::vector<Edge>> in;  // edges into each unit
+    Vector bias;                        // of each unit; 0 where it does not live
+    std::vector<char> alive;            // outputs always live
+    Vector tau2;                        // slab variance of each block
+    Vector s2;                          // noise variance of each output
+    std::vector<Column> z, value;       // of living hidden units
+    Column f;                           // predictors (outputs, n)
+    double log_likelihood = 0;
+
+    int edge_to(int unit, int source) const {
+        const auto& edges = in[unit];
+        for (std::size_t k = 0; k < edges.size(); ++k)
+            if (edges[k].source == source) return static_cast<int>(k);
+        return -1;
+    }
+};
+
+class Model {
+public:
+    Model(Problem problem, Shape shape, Prior prior, const std::string& likelihood)
+        : problem(std::move(problem)), shape(std::move(shape)), prior(prior), likelihood(make_likelihood(likelihood)) {
+        this->shape.prepare();
+    }
+
+    Problem problem;
+    Shape shape;
+    Prior prior;
+    std::unique_ptr<Likelihood> likelihood;
+
+    const double* source(const State& s, int source) const {
+        return source < shape.covariates ? problem.covariate(source) : s.value[source - shape.covariates]->data();
+    }
+
+    double slab_variance(const State& s, int unit, const Edge& e) const {
+        return s.tau2[shape.block(unit, e.source)] * e.mixing;
+    }
+
+    // The sum that a unit receives.
+    void receive(const State& s, int unit, double* out) const {
+        std::fill(out, out + problem.n, s.bias[unit]);
+        for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
+    }
+
+    // Activations from a layer on, and the log likelihood. Columns are replaced, never written to: states share them.
+    void forward(State& s, int from_layer) const {
+        for (int u = shape.first[from_layer]; u < shape.hidden(); ++u) {
+            if (!s.alive[u]) {
+                s.z[u].reset();
+                s.value[u].reset();
+                continue;
+            }
+            auto z = std::make_shared<Vector>(problem.n), value = std::make_shared<Vector>(problem.n);
+            receive(s, u, z->data());
+            for (std::size_t i = 0; i < problem.n; ++i) (*value)[i] = shape.activate((*z)[i]);
+            s.z[u] = std::move(z);
+            s.value[u] = std::move(value);
+        }
+        auto f = std::make_shared<Vector>(problem.n * shape.outputs());
+        for (int o = 0; o < shape.outputs(); ++o) receive(s, shape.hidden() + o, f->data() + o * problem.n);
+        s.f = std::move(f);
+        s.log_likelihood = likelihood->total(problem, s.f->data(), s.s2);
+    }
+
+    // Edges in each block.
+    std::vector<long> counts(const State& s) const {
+        std::vector<long> k(shape.blocks(), 0);
+        for (int u = 0; u < shape.units(); ++u)
+            for (const Edge& e : s.in[u]) ++k[shape.block(u, e.source)];
+        return k;
+    }
+
+    // Log prior of the structure, its inclusion probabilities integrated out.
+    double log_structure(const std::vector<long>& k) const {
+        double sum = 0;
+        for (int b = 0; b < shape.blocks(); ++b) {
+            const double size = static_cast<double>(shape.block_size[b]), used = static_cast<double>(k[b]);
+            if (size > 0)
+                sum += std::lgamma(prior.inclusion_a + used) + std::lgamma(prior.inclusion_b + size - used) -
+                       std::lgamma(prior.inclusion_a + prior.inclusion_b + size);
+        }
+        return sum;
+    }
+
+    double log_structure(const State& s) const { return log_structure(counts(s)); }
+
+    // Log prior density of a unit's bias and incoming weights.
+    double log_weights(const State& s, int unit) const {
+        const double b = s.bias[unit] / prior.bias_sd;
+        double sum = -0.5 * (b * b + log_two_pi) - std::log(prior.bias_sd);
+        for (const Edge& e : s.in[unit]) {
+            const double variance = slab_variance(s, unit, e);
+            sum -= 0.5 * (e.weight * e.weight / variance + std::log(variance) + log_two_pi);
+        }
+        return sum;
+    }
+
+    int out_degree(const State& s, int unit) const {
+        int degree = 0;
+        const int l = shape.layer[unit] + 1;
+        for (int t = shape.first[l]; t < shape.first[l + 1]; ++t)
+            degree += s.alive[t] && s.edge_to(t, shape.covariates + unit) >= 0;
+        return degree;
+    }
+
+    bool valid(const State& s) const {
+        for (int u = 0; u < shape.hidden(); ++u) {
+            if (!s.alive[u] && !s.in[u].empty()) return false;
+            if (s.alive[u] && (s.in[u].empty() || out_degree(s, u) == 0)) return false;
+        }
+        for (int u = 0; u < shape.units(); ++u)
+            for (const Edge& e : s.in[u]) {
+                if (e.source >= shape.covariates && !s.alive[e.source - shape.covariates]) return false;
+                if (e.source < shape.covariates && !shape.reads_covariates(u)) return false;
+            }
+        return true;
+    }
+};
+
+}  // namespace islab::sample

@@ -1,0 +1,246 @@
+// The log posterior of some weights around a point: gradient, Gauss-Newton precision, and jumps made from them.
+//
+// A *part* is a set of units; its parameters are their biases and incoming weights. `Proposal` takes a few Newton steps
+// from where a state stands, a deterministic function of that point, and puts a Gaussian around the place it reaches.
+// Because the same function gives the density of the way back, Metropolis-Hastings with it is exact however rough the
+// Gaussian is.
+
+#pragma once
+
+#include "network.h"
+#include "random.h"
+
+namespace islab::sample {
+
+using Part = std::vector<int>;  // units
+
+inline std::size_t part_size(const State& s, const Part& part) {
+    std::size_t size = 0;
+    for (int u : part) size += 1 + s.in[u].size();
+    return size;
+}
+
+inline Vector part_values(const State& s, const Part& part) {
+    Vector values;
+    for (int u : part) {
+        values.push_back(s.bias[u]);
+        for (const Edge& e : s.in[u]) values.push_back(e.weight);
+    }
+    return values;
+}
+
+inline void set_part(State& s, const Part& part, const Vector& values) {
+    std::size_t at = 0;
+    for (int u : part) {
+        s.bias[u] = values[at++];
+        for (Edge& e : s.in[u]) e.weight = values[at++];
+    }
+}
+
+inline int first_layer(const Model& model, const Part& part) {
+    int layer = model.shape.layers() - 1;
+    for (int u : part) layer = std::min(layer, model.shape.layer[u]);
+    return layer;
+}
+
+// Derivatives of every output by the sums of units, (outputs, n) for each unit from a layer on.
+class Backward {
+public:
+    Backward(const Model& model, const State& s, int from_layer) : by_unit(model.shape.units()) {
+        const Shape& shape = model.shape;
+        const std::size_t n = model.problem.n;
+        const int outputs = shape.outputs();
+        for (int u = shape.hidden() - 1; u >= shape.first[from_layer]; --u) {
+            if (!s.alive[u]) continue;
+            Vector& d = by_unit[u];
+            d.assign(outputs * n, 0.0);
+            const int l = shape.layer[u] + 1;
+            for (int t = shape.first[l]; t < shape.first[l + 1]; ++t) {
+                const int k = s.alive[t] ? s.edge_to(t, shape.covariates + u) : -1;
+                if (k < 0) continue;
+                const double w = s.in[t][k].weight;
+                if (shape.is_output(t)) {
+                    double* own = &d[(t - shape.hidden()) * n];
+                    for (std::size_t i = 0; i < n; ++i) own[i] += w;
+                } else {
+                    add_scaled(d.data(), w, by_unit[t].data(), outputs * n);
+                }
+            }
+            const Vector &z = *s.z[u], &value = *s.value[u];
+            for (int o = 0; o < outputs; ++o)
+                for (std::size_t i = 0; i < n; ++i) d[o * n + i] *= shape.slope(z[i], value[i]);
+        }
+    }
+
+    // Empty for an output: its sum is its predictor.
+    std::vector<Vector> by_unit;
+};
+
+struct Quadratic {
+    Vector gradient;
+    Vector factor;  // lower Cholesky factor of the precision
+    bool ok = false;
+};
+
+inline Quadratic expand(const Model& model, const State& s, const Part& part) {
+    const Shape& shape = model.shape;
+    const Problem& p = model.problem;
+    const std::size_t n = p.n, size = part_size(s, part);
+    const int outputs = shape.outputs();
+    Vector residual(outputs * n), curvature(outputs * n);
+    model.likelihood->derivatives(p, s.f->data(), s.s2, residual.data(), curvature.data());
+    const Backward backward(model, s, first_layer(model, part));
+    const bool softmax = model.likelihood->softmax();
+
+    // Columns of the Jacobian by output, those of softmax centred over the classes, times the root of the curvature.
+    Quadratic q;
+    q.gradient.assign(size, 0.0);
+    q.factor.assign(size * size, 0.0);
+    std::vector<Vector> columns(size);
+    Vector diagonal(size), ones(n, 1.0);
+    std::vector<int> own(size);  // the output of a weight into an output unit, else -1
+    std::size_t at = 0;
+    for (int u : part) {
+        const int output = shape.is_output(u) ? u - shape.hidden() : -1;
+        const Vector& d = backward.by_unit[u];
+        for (int k = -1; k < static_cast<int>(s.in[u].size()); ++k, ++at) {
+            const double* source = k < 0 ? ones.data() : model.source(s, s.in[u][k].source);
+            const double variance =
+                k < 0 ? model.prior.bias_sd * model.prior.bias_sd : model.slab_variance(s, u, s.in[u][k]);
+            const double value = k < 0 ? s.bias[u] : s.in[u][k].weight;
+            own[at] = output;
+            diagonal[at] = 1 / variance;
+            Vector& column = columns[at];
+            if (output >= 0) {
+                column.assign(source, source + n);
+                q.gradient[at] = dot(&residual[output * n], source, n);
+            } else {
+                column.resize(outputs * n);
+                for (int o = 0; o < outputs; ++o)
+                    for (std::size_t i = 0; i < n; ++i) column[o * n + i] = d[o * n + i] * source[i];
+                q.gradient[at] = dot(residual.data(), column.data(), outputs * n);
+            }
+            q.gradient[at] -= value / variance;
+        }
+    }
+    if (softmax) {
+        for (std::size_t a = 0; a < size; ++a) {
+            Vector full(outputs * n, 0.0), mean(n, 0.0);
+            for (int o = 0; o < outputs; ++o) {
+                if (own[a] >= 0 && own[a] != o) continue;
+                const double* from = own[a] >= 0 ? columns[a].data() : &columns[a][o * n];
+                for (std::size_t i = 0; i < n; ++i) {
+                    full[o * n + i] = from[i];
+                    mean[i] += curvature[o * n + i] * from[i];
+                }
+            }
+            for (int o = 0; o < outputs; ++o)
+                for (std::size_t i = 0; i < n; ++i)
+                    full[o * n + i] =
+                        std::sqrt(p.row_weight(i) * curvature[o * n + i]) * (full[o * n + i] - mean[i]);
+            columns[a] = std::move(full);
+            own[a] = -1;
+        }
+    } else {
+        for (double& c : curvature) c = std::sqrt(c);
+        for (std::size_t a = 0; a < size; ++a) {
+            const double* root = own[a] >= 0 ? &curvature[own[a] * n] : curvature.data();
+            for (std::size_t i = 0; i < columns[a].size(); ++i) columns[a][i] *= root[i];
+        }
+    }
+    // Weights into one output have a column of that output alone.
+    for (int o = 0; o < outputs; ++o) {
+        std::vector<std::size_t> members;
+        std::vector<const double*> pointers;
+        for (std::size_t a = 0; a < size; ++a) {
+            if (own[a] >= 0 && own[a] != o) continue;
+            members.push_back(a);
+            pointers.push_back(own[a] >= 0 ? columns[a].data() : &columns[a][o * n]);
+        }
+        const std::size_t m = members.size();
+        Vector gram(m * m, 0.0);
+        add_gram(gram.data(), pointers.data(), m, n);
+        for (std::size_t a = 0; a < m; ++a)
+            for (std::size_t b = 0; b <= a; ++b) q.factor[members[a] * size + members[b]] += gram[a * m + b];
+    }
+    for (std::size_t a = 0; a < size; ++a) q.factor[a * size + a] += diagonal[a];
+    q.ok = factorise(q.factor, size);
+    return q;
+}
+
+// A Gaussian for the values of a part, found from where the state stands.
+class Proposal {
+public:
+    Proposal(const Model& model, State s, const Part& part, int steps) : size(part_size(s, part)) {
+        const int layer = first_layer(model, part);
+        double height = log_density(model, s, part);
+        for (int step = 0; step < steps; ++step) {
+            const Quadratic q = expand(model, s, part);
+            if (!q.ok) return;
+            const Vector here = part_values(s, part);
+            Vector move = q.gradient;
+            solve_lower(q.factor, move.data(), size);
+            solve_upper(q.factor, move.data(), size);
+            mean = here;
+            for (std::size_t i = 0; i < size; ++i) mean[i] += move[i];
+            factor = q.factor;
+            if (step + 1 == steps) break;
+            // Halve the step until it climbs.
+            bool climbed = false;
+            for (double share = 1; share > 0.1 && !climbed; share /= 2) {
+                State trial = s;
+                Vector values = here;
+                for (std::size_t i = 0; i < size; ++i) values[i] += share * move[i];
+                set_part(trial, part, values);
+                model.forward(trial, layer);
+                const double now = log_density(model, trial, part);
+                if (now > height) {
+                    s = std::move(trial);
+                    climbed = true;
+                    if (now - height < 0.01) step = steps - 2;
+                    height = now;
+                }
+            }
+            if (!climbed) break;
+        }
+        ok = true;
+    }
+
+    bool ok = false;
+    std::size_t size;
+    Vector mean, factor;
+
+    // A draw, kept a share `keep` of the way from the mean to where the state stands (0: independent of it).
+    Vector draw(const Vector& here, double keep, Random& random) const {
+        Vector values(size);
+        for (double& value : values) value = random.normal();
+        solve_upper(factor, values.data(), size);
+        const double spread = std::sqrt(1 - keep * keep);
+        for (std::size_t i = 0; i < size; ++i)
+            values[i] = mean[i] + keep * (here[i] - mean[i]) + spread * values[i];
+        return values;
+    }
+
+    double log_density(const Vector& values, const Vector& here, double keep) const {
+        const double spread = std::sqrt(1 - keep * keep);
+        Vector d(size);
+        for (std::size_t i = 0; i < size; ++i) d[i] = (values[i] - mean[i] - keep * (here[i] - mean[i])) / spread;
+        double square = 0;
+        for (std::size_t i = 0; i < size; ++i) {  // |L' d|^2
+            double sum = 0;
+            for (std::size_t k = i; k < size; ++k) sum += factor[k * size + i] * d[k];
+            square += sum * sum;
+        }
+        return log_diagonal(factor, size) - static_cast<double>(size) * (std::log(spread) + 0.5 * log_two_pi) -
+               0.5 * square;
+    }
+
+private:
+    static double log_density(const Model& model, const State& s, const Part& part) {
+        double sum = s.log_likelihood;
+        for (int u : part) sum += model.log_weights(s, u);
+        return sum;
+    }
+};
+
+}  // namespace islab::sample

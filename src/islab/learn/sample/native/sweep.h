@@ -1,0 +1,309 @@
+// The output layer of a Gaussian model given its hidden units: a linear regression with its weights integrated out.
+//
+// All candidate columns (the constant, covariates, hidden units of the last layer) and the target stand in one
+// cross-product matrix, divided by the noise variance, with the prior's precisions on its diagonal. Sweeping a
+// column (Goodnight, 1979) puts it into the regression or takes it out again, a rank-one update. The swept matrix then holds
+// what every further column would change, so a proposal that is refused costs a few operations and one that is
+// accepted the square of the number of columns. A model without hidden units is sampled by this alone.
+
+#pragma once
+
+#include "network.h"
+#include "random.h"
+
+namespace islab::sample {
+
+class OutputRegression {
+public:
+    explicit OutputRegression(const Model& model) : model(model) {
+        const Problem& p = model.problem;
+        const std::size_t v = p.covariates, size = 1 + v;
+        Vector ones(p.n, 1.0), roots(p.n);
+        for (std::size_t i = 0; i < p.n; ++i) roots[i] = std::sqrt(p.row_weight(i));
+        std::vector<Vector> columns(size);
+        std::vector<const double*> pointers;
+        for (std::size_t j = 0; j < size; ++j) {
+            columns[j] = roots;
+            if (j > 0)
+                for (std::size_t i = 0; i < p.n; ++i) columns[j][i] *= p.covariate(static_cast<int>(j) - 1)[i];
+            pointers.push_back(columns[j].data());
+        }
+        fixed.assign(size * size, 0.0);
+        add_gram(fixed.data(), pointers.data(), size, p.n);
+        for (std::size_t i = 0; i < size; ++i)
+            for (std::size_t j = 0; j < i; ++j) fixed[j * size + i] = fixed[i * size + j];
+    }
+
+    // Structure, hyperparameters and weights of one output; returns accepted and proposed structure moves.
+    void update(State& s, int output, int toggles, Random& random, long* accepted, long* proposed) {
+        begin(s, output, random);
+        for (int t = 0; t < toggles; ++t) {
+            proposed[0]++;
+            accepted[0] += toggle(s, random);
+            if (t % 2 == 0) {
+                proposed[1]++;
+                accepted[1] += swap(s, random);
+            }
+            if (sweeps > 100) build();
+        }
+        update_noise(s, random);
+        if (model.shape.reads_covariates(unit)) update_scale(s, model.shape.block(unit, 0), random);
+        finish(s, random);
+    }
+
+private:
+    const Model& model;
+    Vector fixed;  // cross-products of the constant and the covariates, (1 + covariates)^2
+
+    int output = 0, unit = 0;
+    std::size_t size = 0;      // columns, the constant first; the target is column `size`
+    std::vector<int> sources;  // of each column; -1 for the constant
+    Vector cross;              // (size + 1)^2, of columns and target
+    Vector mixing, precision;
+    std::vector<char> in, fixed_in;
+    Vector swept;
+    int sweeps = 0;
+    std::vector<long> counts;
+    double s2 = 1;
+
+    double& at(std::size_t i, std::size_t j) { return swept[i * (size + 1) + j]; }
+
+    void begin(const State& s, int which, Random& random) {
+        const Shape& shape = model.shape;
+        const Problem& p = model.problem;
+        output = which;
+        unit = shape.hidden() + which;
+        s2 = s.s2[which];
+        counts = model.counts(s);
+        sources = {-1};
+        if (shape.reads_covariates(unit))
+            for (int j = 0; j < shape.covariates; ++j) sources.push_back(j);
+        const std::size_t n_known = sources.size();
+        if (shape.layers() > 1)
+            for (int u = shape.first[shape.layers() - 2]; u < shape.hidden(); ++u)
+                if (s.alive[u]) sources.push_back(shape.covariates + u);
+        size = sources.size();
+        cross.assign((size + 1) * (size + 1), 0.0);
+        for (std::size_t i = 0; i < n_known; ++i)
+            for (std::size_t j = 0; j < n_known; ++j) cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
+        Vector weighted(p.n), ones(p.n, 1.0);
+        for (std::size_t i = n_known; i <= size; ++i) {
+            const double* column = i < size ? model.source(s, sources[i]) : p.target(output);
+            for (std::size_t r = 0; r < p.n; ++r) weighted[r] = p.row_weight(r) * column[r];
+            for (std::size_t j = 0; j <= i; ++j) {
+                const double* other = j == 0      ? ones.data()
+                                      : j < size ? model.source(s, sources[j])
+                                                 : p.target(output);
+                cross[i * (size + 1) + j] = cross[j * (size + 1) + i] = dot(weighted.data(), other, p.n);
+            }
+        }
+        in.assign(size, 0);
+        fixed_in.assign(size, 0);
+        mixing.assign(size, 1.0);
+        in[0] = fixed_in[0] = 1;
+        for (std::size_t j = 1; j < size; ++j) {
+            const int k = s.edge_to(unit, sources[j]);
+            in[j] = k >= 0;
+            if (k >= 0) {
+                mixing[j] = s.in[unit][k].mixing;
+            } else if (model.prior.df > 0) {
+                mixing[j] = random.inverse_gamma(model.prior.df / 2, model.prior.df / 2);
+            }
+            // A unit must reach some output.
+            if (k >= 0 && sources[j] >= shape.covariates)
+                fixed_in[j] = model.out_degree(s, sources[j] - shape.covariates) == 1;
+        }
+        set_precision(s);
+        build();
+    }
+
+    void set_precision(const State& s) {
+        precision.assign(size, 1 / (model.prior.bias_sd * model.prior.bias_sd));
+        for (std::size_t j = 1; j < size; ++j)
+            precision[j] = 1 / (s.tau2[model.shape.block(unit, sources[j])] * mixing[j]);
+    }
+
+    void build() {
+        swept = cross;
+        for (double& value : swept) value /= s2;
+        for (std::size_t j = 0; j < size; ++j) at(j, j) += precision[j];
+        for (std::size_t j = 0; j < size; ++j)
+            if (in[j]) sweep(j, false);
+        sweeps = 0;
+    }
+
+    void sweep(std::size_t j, bool out) {
+        const std::size_t d = size + 1;
+        const double pivot = at(j, j);
+        const Vector row(swept.begin() + j * d, swept.begin() + (j + 1) * d);
+        for (std::size_t i = 0; i < d; ++i)
+            if (i != j) add_scaled(&swept[i * d], -row[i] / pivot, row.data(), d);
+        const double sign = out ? -1.0 : 1.0;
+        for (std::size_t i = 0; i < d; ++i) at(i, j) = at(j, i) = sign * row[i] / pivot;
+        at(j, j) = -1 / pivot;
+        ++sweeps;
+    }
+
+    // Log evidence gained by a column with this pivot and this cross-product with the target.
+    static double gain(double pivot, double with_target, double precision) {
+        return 0.5 * (with_target * with_target / pivot - std::log(pivot) + std::log(precision));
+    }
+
+    double gain_of_leaving(std::size_t j) {
+        const double pivot = -1 / at(j, j);
+        return -gain(pivot, at(j, size) * pivot, precision[j]);
+    }
+
+    // Log prior odds of one more edge where a block has k.
+    double log_odds(int block, long k) const {
+        return std::log(model.prior.inclusion_a + k) -
+               std::log(model.prior.inclusion_b + model.shape.block_size[block] - k - 1);
+    }
+
+    bool toggle(State&, Random& random) {
+        if (size < 2) return false;
+        const std::size_t j = 1 + random.below(static_cast<int>(size) - 1);
+        if (fixed_in[j]) return false;
+        const int block = model.shape.block(unit, sources[j]);
+        long& k = counts[block];
+        const double change = in[j] ? gain_of_leaving(j) - log_odds(block, k - 1)
+                                    : gain(at(j, j), at(j, size), precision[j]) + log_odds(block, k);
+        if (!(std::log(random.uniform()) < change)) return false;
+        sweep(j, in[j]);
+        k += in[j] ? -1 : 1;
+        in[j] = !in[j];
+        return true;
+    }
+
+    // One covariate for another, mostly one that is like it.
+    bool swap(State&, Random& random) {
+        std::vector<int> inside, outside;
+        for (std::size_t j = 1; j < size; ++j)
+            if (sources[j] < model.shape.covariates) (in[j] ? inside : outside).push_back(static_cast<int>(j));
+        if (inside.empty() || outside.empty()) return false;
+        const int i = inside[random.below(static_cast<int>(inside.size()))];
+        const bool alike = random.uniform() < 0.5;
+        Vector weights(outside.size());
+        double sum = 0, back = 0;
+        for (std::size_t c = 0; c < outside.size(); ++c) {
+            weights[c] = alike ? likeness(i, outside[c]) : 1.0;
+            sum += weights[c];
+        }
+        double left = random.uniform() * sum;
+        std::size_t c = 0;
+        while (c + 1 < outside.size() && (left -= weights[c]) > 0) ++c;
+        const int j = outside[c];
+        // On the way back the column i stands among those outside instead of j.
+        for (std::size_t other = 0; other < outside.size(); ++other)
+            back += !alike ? 1.0 : outside[other] == j ? likeness(j, i) : likeness(j, outside[other]);
+        const double pivot = at(j, j) - at(i, j) * at(i, j) / at(i, i);
+        const double with_target = at(j, size) - at(i, j) * at(i, size) / at(i, i);
+        const double change = gain_of_leaving(i) + gain(pivot, with_target, precision[j]) + std::log(sum / back);
+        if (!(std::log(random.uniform()) < change)) return false;
+        sweep(i, true);
+        sweep(j, false);
+        in[i] = 0;
+        in[j] = 1;
+        return true;
+    }
+
+    // Symmetric, from the covariates alone; the small term keeps every swap possible.
+    double likeness(int i, int j) const {
+        const std::size_t d = size + 1;
+        const double r2 = cross[i * d + j] * cross[i * d + j] / (cross[i * d + i] * cross[j * d + j] + 1e-300);
+        return r2 * r2 + 1e-3;
+    }
+
+    struct Normal {
+        std::vector<std::size_t> columns;
+        Vector mean, factor;
+        double log_evidence = 0;
+    };
+
+    // The weights given everything else, and their evidence.
+    Normal normal(double noise) const {
+        Normal result;
+        for (std::size_t j = 0; j < size; ++j)
+            if (in[j]) result.columns.push_back(j);
+        const std::size_t m = result.columns.size(), d = size + 1;
+        result.factor.assign(m * m, 0.0);
+        result.mean.resize(m);
+        double log_precision = 0;
+        for (std::size_t a = 0; a < m; ++a) {
+            for (std::size_t b = 0; b <= a; ++b)
+                result.factor[a * m + b] = cross[result.columns[a] * d + result.columns[b]] / noise;
+            result.factor[a * m + a] += precision[result.columns[a]];
+            result.mean[a] = cross[result.columns[a] * d + size] / noise;
+            log_precision += std::log(precision[result.columns[a]]);
+        }
+        if (!factorise(result.factor, m)) {
+            result.log_evidence = -INFINITY;
+            return result;
+        }
+        solve_lower(result.factor, result.mean.data(), m);
+        double square = 0;
+        for (double value : result.mean) square += value * value;
+        solve_upper(result.factor, result.mean.data(), m);
+        result.log_evidence = 0.5 * (log_precision + square - cross[size * d + size] / noise) -
+                              log_diagonal(result.factor, m) - 0.5 * model.problem.total_weight * std::log(noise);
+        return result;
+    }
+
+    // Random walks on the logarithm, the weights integrated out.
+    void update_noise(State&, Random& random) {
+        const double a = model.prior.noise_shape, b = model.prior.noise_scale;
+        const double step = 2.4 * std::sqrt(2 / (model.problem.total_weight + 2));
+        auto height = [&](double noise) { return normal(noise).log_evidence - a * std::log(noise) - b / noise; };
+        double now = height(s2);
+        for (int t = 0; t < 3; ++t) {
+            const double other = s2 * std::exp(step * random.normal()), then = height(other);
+            if (std::log(random.uniform()) < then - now) s2 = other, now = then;
+        }
+    }
+
+    void update_scale(State& s, int block, Random& random) {
+        // Other outputs share the block: their weights are given.
+        double square = 0;
+        long others = 0;
+        for (int o = model.shape.hidden(); o < model.shape.units(); ++o)
+            if (o != unit)
+                for (const Edge& e : s.in[o])
+                    if (model.shape.block(o, e.source) == block) {
+                        square += e.weight * e.weight / e.mixing;
+                        ++others;
+                    }
+        const double a = model.prior.tau_shape, b = model.prior.tau_scale;
+        auto height = [&](double tau2) {
+            s.tau2[block] = tau2;
+            set_precision(s);
+            return normal(s2).log_evidence - (a + 0.5 * others) * std::log(tau2) - (b + 0.5 * square) / tau2;
+        };
+        double tau2 = s.tau2[block], now = height(tau2);
+        for (int t = 0; t < 3; ++t) {
+            const double other = tau2 * std::exp(1.2 * random.normal()), then = height(other);
+            if (std::log(random.uniform()) < then - now) tau2 = other, now = then;
+        }
+        s.tau2[block] = tau2;
+        set_precision(s);
+    }
+
+    void finish(State& s, Random& random) {
+        s.s2[output] = s2;
+        const Normal found = normal(s2);
+        const std::size_t m = found.columns.size();
+        Vector values(m);
+        for (double& value : values) value = random.normal();
+        solve_upper(found.factor, values.data(), m);
+        s.in[unit].clear();
+        for (std::size_t c = 0; c < m; ++c) {
+            const std::size_t j = found.columns[c];
+            const double value = values[c] + found.mean[c];
+            if (j == 0)
+                s.bias[unit] = value;
+            else
+                s.in[unit].push_back({sources[j], value, mixing[j]});
+        }
+    }
+};
+
+}  // namespace islab::sample
