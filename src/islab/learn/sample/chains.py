@@ -1,0 +1,255 @@
+"""Chains from several starts, run side by side in compiled code.
+
+A chain starts from a network that training has found and visits others: it adds, drops and swaps
+weights, adds and drops hidden units, and draws weights, slab variances and noise. Every move is
+accepted by Metropolis-Hastings, so the draws follow the posterior whatever the start. Chains from
+different starts seldom visit each other's networks; their draws are pooled with weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.dependencies import needed
+from islab.core.network import LEAKY_SLOPE
+from islab.core.priors import BIAS_TAU
+from islab.core.sampled import ChainDraws
+from islab.core.sparse import SparseNetwork
+from islab.learn.engines.base import Problem
+
+Float = NDArray[np.floating]
+State = dict[str, NDArray]
+
+STEPS_AT_ONCE = 10
+
+
+@dataclass(frozen=True)
+class ChainPrior:
+    """The prior of a chain; that of each block of weights is the same and independent.
+
+    Parameters
+    ----------
+    inclusion_a, inclusion_b : float
+        Beta prior of the inclusion probability, which is integrated out.
+    tau_shape, tau_scale : float
+        Inverse gamma prior of the slab variance.
+    noise_shape, noise_scale : float
+        Inverse gamma prior of the noise variance of Gaussian outputs.
+    bias_sd : float
+        Standard deviation of the biases' Gaussian prior.
+    df : float
+        Degrees of freedom of a Student-t slab; 0 for the Gaussian.
+    """
+
+    inclusion_a: float = 1.0
+    inclusion_b: float = 1.0
+    tau_shape: float = 1.0
+    tau_scale: float = 1.0
+    noise_shape: float = 1.0
+    noise_scale: float = 0.01
+    bias_sd: float = BIAS_TAU
+    df: float = 0.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Moves in one step of a chain.
+
+    Parameters
+    ----------
+    toggles : int
+        Structure moves of each Gaussian output, whose weights are integrated out.
+    edges : int
+        Weights to add, drop or swap anywhere, by reversible jumps.
+    units : int
+        Hidden units to add or drop.
+    largest_part : int
+        Parameters that may move together.
+    """
+
+    toggles: int = 40
+    edges: int = 8
+    units: int = 2
+    largest_part: int = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a chain starts: edges of the whole architecture, on active paths.
+
+    Attributes
+    ----------
+    slots : (edges,) int
+        Flat positions of the weights.
+    weights : (edges,)
+    bias : (units,)
+    tau2 : (blocks,)
+        Slab variances.
+    noise : (outputs,)
+    """
+
+    slots: NDArray[np.intp]
+    weights: Float
+    bias: Float
+    tau2: Float
+    noise: Float
+
+    @classmethod
+    def at(cls, network: SparseNetwork, architecture: Architecture) -> Start:
+        """A small network, its units in the first places of each layer of the architecture."""
+        small = network.architecture
+        places = np.concatenate(
+            [
+                own.start + np.arange(width)
+                for own, width in zip(architecture.units, small.widths, strict=True)
+            ]
+        )
+        sources = np.concatenate([network.covariates, architecture.n_covariates + places])
+        ends = (sources[small.ends[0][network.edges]], places[small.ends[1][network.edges]])
+        slots = _slots(architecture)[ends]
+        bias = np.zeros(architecture.n_units)
+        bias[places] = network.bias_mu
+        weights = network.edge_means()
+        tau2 = np.ones(len(architecture.blocks))
+        for number, block in enumerate(architecture.blocks):
+            inside = (slots >= block.start) & (slots < block.start + block.size)
+            tau2[number] = (2 + (weights[inside] ** 2).sum()) / (2 + inside.sum())
+        return cls(slots, weights, bias, tau2, np.maximum(network.noise, 1e-6))
+
+
+def _slots(architecture: Architecture) -> NDArray[np.intp]:
+    """Flat position of the weight from each source to each unit; -1 where there is none."""
+    sources, targets = architecture.ends
+    slots = np.full((architecture.n_covariates + architecture.n_units, architecture.n_units), -1)
+    slots[sources, targets] = np.arange(architecture.n_weights)
+    return slots
+
+
+def sample_chains(
+    problem: Problem,
+    likelihood: str,
+    architecture: Architecture,
+    starts: Sequence[Start],
+    *,
+    seed: int,
+    n_draws: int = 500,
+    n_warm_up: int = 250,
+    every: int = 1,
+    prior: ChainPrior | None = None,
+    effort: Effort | None = None,
+    n_jobs: int | None = None,
+    report: Callable[[int, dict[str, float]], None] | None = None,
+) -> list[ChainDraws]:
+    """Draws of a chain for each start.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data on the scale the network shall see.
+    likelihood : str
+    architecture : Architecture
+        All weights that may be used.
+    starts : sequence of Start
+    seed : int
+        Same seed, same draws, for any number of threads.
+    n_draws, n_warm_up : int
+        Draws to keep and steps before the first.
+    every : int
+        Steps between draws.
+    n_jobs : int, optional
+        Chains to run at the same time, in threads.
+    report : callable, optional
+        Called after every few steps with the number of steps and what there is to show.
+    """
+    seeds = np.random.SeedSequence(seed).generate_state(len(starts), np.uint64).tolist()
+    jobs = (
+        delayed(_run)(
+            _chain(problem, likelihood, architecture, start, own, prior or ChainPrior()),
+            architecture,
+            n_draws,
+            n_warm_up,
+            every,
+            effort or Effort(),
+            report,
+        )
+        for start, own in zip(starts, seeds, strict=True)
+    )
+    return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+
+
+def _chain(
+    problem: Problem,
+    likelihood: str,
+    architecture: Architecture,
+    start: Start,
+    seed: int,
+    prior: ChainPrior,
+) -> Any:
+    native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
+    weight = problem.sample_weight
+    return native.Chain(
+        x=np.ascontiguousarray(problem.x.T, dtype=float),
+        y=np.ascontiguousarray(problem.y.T, dtype=float),
+        weight=np.zeros(0) if weight is None else weight,
+        hidden=list(architecture.hidden),
+        input_skip=architecture.input_skip,
+        activation=architecture.activation,
+        leak=LEAKY_SLOPE,
+        likelihood=likelihood,
+        prior=asdict(prior),
+        seed=seed,
+        slots=start.slots,
+        weights=start.weights,
+        bias=start.bias,
+        tau2=start.tau2,
+        noise=start.noise,
+    )
+
+
+def _run(
+    chain: Any,
+    architecture: Architecture,
+    n_draws: int,
+    n_warm_up: int,
+    every: int,
+    effort: Effort,
+    report: Callable | None,
+) -> ChainDraws:
+    parts = []
+    for warming, n_steps in ((True, n_warm_up), (False, n_draws * every)):
+        step = STEPS_AT_ONCE * every
+        for first in range(0, n_steps, step):
+            size = min(step, n_steps - first)
+            part = chain.run(
+                steps=size, every=every, warming=warming, keep_rows=not warming, **asdict(effort)
+            )
+            if not warming:
+                parts.append(part)
+            if report is not None:
+                report(size, {})
+    return _joined(parts, architecture, chain.counts())
+
+
+def _joined(
+    parts: list[dict[str, NDArray]], architecture: Architecture, counts: dict[str, Any]
+) -> ChainDraws:
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    sizes = np.concatenate([np.diff(part["ends"], prepend=0) for part in parts])
+    n_draws = len(sizes)
+    return ChainDraws(
+        slots=whole["slots"],
+        weights=whole["weights"],
+        ends=np.cumsum(sizes),
+        biases=whole["biases"].reshape(n_draws, architecture.n_units),
+        noise=whole["noise"].reshape(n_draws, architecture.n_outputs),
+        tau2=whole["tau2"].reshape(n_draws, len(architecture.blocks)),
+        row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),
+        moves={name: (int(a), int(b)) for name, (a, b) in counts.items()},
+    )
