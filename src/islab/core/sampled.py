@@ -78,7 +78,9 @@ class ChainDraws:
         parts = np.array_split(draws, max(1, len(draws) * architecture.n_weights // 2_000_000))
         return np.concatenate(
             [
-                forward(architecture, self.dense(part, architecture.n_weights), self.biases[part], x)
+                forward(
+                    architecture, self.dense(part, architecture.n_weights), self.biases[part], x
+                )
                 for part in parts
             ]
         )

@@ -171,7 +171,7 @@ def sample_chains(
     seeds = np.random.SeedSequence(seed).generate_state(len(starts), np.uint64).tolist()
     jobs = (
         delayed(_run)(
-            _chain(problem, likelihood, architecture, start, own, prior or ChainPrior()),
+            make_chain(problem, likelihood, architecture, start, own, prior or ChainPrior()),
             architecture,
             n_draws,
             n_warm_up,
@@ -184,7 +184,7 @@ def sample_chains(
     return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
 
 
-def _chain(
+def make_chain(
     problem: Problem,
     likelihood: str,
     architecture: Architecture,
@@ -192,6 +192,7 @@ def _chain(
     seed: int,
     prior: ChainPrior,
 ) -> Any:
+    """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
     weight = problem.sample_weight
     return native.Chain(

@@ -164,12 +164,6 @@ private:
         return found;
     }
 
-    // Accepts or refuses a changed structure whose part was drawn by `there`, from states without or with new edges at 0.
-    struct Change {
-        State from, to;       // where each proposal starts: the other structure, weights as they stand
-        double log_odds = 0;  // of the moves themselves, and of what else was drawn
-    };
-
     // The log acceptance ratio of moving from s to `next`, whose part is drawn here.
     double jump(const Part& part, State start, State& next) {
         const int layer = first_layer(model, part);

@@ -63,23 +63,38 @@ struct Shape {
     // Units whose weights can be scaled up where those behind them are scaled down.
     bool homogeneous() const { return activation != Activation::sigmoid && activation != Activation::tanh; }
 
-    double activate(double z) const {
-        switch (activation) {
-            case Activation::relu: return z > 0 ? z : 0;
-            case Activation::leaky_relu: return z > 0 ? z : leak * z;
-            case Activation::sigmoid: return 1 / (1 + std::exp(-z));
-            case Activation::tanh: return std::tanh(z);
-            default: return z;
-        }
+    // value = activation of z, for a run of numbers.
+    void activate(const double* z, double* value, std::size_t n) const {
+        each([&](auto f, auto) {
+            for (std::size_t i = 0; i < n; ++i) value[i] = f(z[i]);
+        });
     }
 
-    double slope(double z, double value) const {
+    // d *= slope of the activation at z, where it has these values.
+    void times_slope(double* d, const double* z, const double* value, std::size_t n) const {
+        each([&](auto, auto slope) {
+            for (std::size_t i = 0; i < n; ++i) d[i] *= slope(z[i], value[i]);
+        });
+    }
+
+private:
+    // Calls `use` with the activation and its slope, so that loops over rows do not ask which it is.
+    template <class Use>
+    void each(Use use) const {
+        const double below = leak;
         switch (activation) {
-            case Activation::relu: return z > 0 ? 1 : 0;
-            case Activation::leaky_relu: return z > 0 ? 1 : leak;
-            case Activation::sigmoid: return value * (1 - value);
-            case Activation::tanh: return 1 - value * value;
-            default: return 1;
+            case Activation::relu:
+                return use([](double z) { return z > 0 ? z : 0.0; }, [](double z, double) { return z > 0 ? 1.0 : 0.0; });
+            case Activation::leaky_relu:
+                return use([below](double z) { return z > 0 ? z : below * z; },
+                           [below](double z, double) { return z > 0 ? 1.0 : below; });
+            case Activation::sigmoid:
+                return use([](double z) { return 1 / (1 + std::exp(-z)); },
+                           [](double, double value) { return value * (1 - value); });
+            case Activation::tanh:
+                return use([](double z) { return std::tanh(z); },
+                           [](double, double value) { return 1 - value * value; });
+            default: return use([](double z) { return z; }, [](double, double) { return 1.0; });
         }
     }
 };
@@ -154,7 +169,7 @@ public:
             }
             auto z = std::make_shared<Vector>(problem.n), value = std::make_shared<Vector>(problem.n);
             receive(s, u, z->data());
-            for (std::size_t i = 0; i < problem.n; ++i) (*value)[i] = shape.activate((*z)[i]);
+            shape.activate(z->data(), value->data(), problem.n);
             s.z[u] = std::move(z);
             s.value[u] = std::move(value);
         }

@@ -63,6 +63,19 @@ public:
         return sum;
     }
 
+    double total(const Problem& p, const double* f, const Vector& s2) const override {
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            double square = 0;
+            for (std::size_t i = 0; i < p.n; ++i) {
+                const double d = p.y[o * p.n + i] - f[o * p.n + i];
+                square += p.row_weight(i) * d * d;
+            }
+            sum -= 0.5 * (square / s2[o] + p.total_weight * (std::log(s2[o]) + log_two_pi));
+        }
+        return sum;
+    }
+
     void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,
                      double* curvature) const override {
         for (int o = 0; o < p.outputs; ++o)

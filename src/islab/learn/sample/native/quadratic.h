@@ -66,9 +66,7 @@ public:
                     add_scaled(d.data(), w, by_unit[t].data(), outputs * n);
                 }
             }
-            const Vector &z = *s.z[u], &value = *s.value[u];
-            for (int o = 0; o < outputs; ++o)
-                for (std::size_t i = 0; i < n; ++i) d[o * n + i] *= shape.slope(z[i], value[i]);
+            for (int o = 0; o < outputs; ++o) shape.times_slope(&d[o * n], s.z[u]->data(), s.value[u]->data(), n);
         }
     }
 

@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("islab.learn.sample.native._chains", reason="needs the compiled chains")

@@ -1,0 +1,103 @@
+"""Posteriors and priors by enumeration, to judge chains by."""
+
+from itertools import product
+
+import numpy as np
+from scipy.special import betaln, logsumexp
+
+from islab.core.architecture import Architecture
+from islab.core.paths import active_weights
+from islab.learn.sample import ChainPrior
+
+
+def normalised(log_values):
+    return np.exp(log_values - logsumexp(log_values))
+
+
+def inclusion_and_pairs(masks, probabilities):
+    """P(in) of each column, and P(both in) of each pair."""
+    weighted = masks * probabilities[:, None]
+    return weighted.sum(axis=0), weighted.T @ masks
+
+
+def linear_posterior(x, y, weight=None, prior=ChainPrior()):
+    """P(in) and P(both in) of a Gaussian linear model: all structures, scales on a grid."""
+    n, v = x.shape
+    weight = np.ones(n) if weight is None else weight
+    columns = np.c_[np.ones(n), x]
+    gram, cross = (columns.T * weight) @ columns, (columns.T * weight) @ y
+    log_noise, log_tau2 = np.linspace(-6, 2, 41), np.linspace(-5, 6, 40)
+    noise, tau2 = np.exp(log_noise)[:, None], np.exp(log_tau2)[None]
+    hyper = (
+        -prior.tau_shape * log_tau2[None]
+        - prior.tau_scale / tau2
+        - prior.noise_shape * log_noise[:, None]
+        - prior.noise_scale / noise
+    )
+    masks = np.array(list(product((0.0, 1.0), repeat=v)))
+    heights = []
+    for mask in masks:
+        chosen = np.flatnonzero(np.r_[1, mask])
+        k = len(chosen) - 1
+        precision = np.broadcast_to(1 / tau2[..., None], (*hyper.shape, k + 1)).copy()
+        precision[..., 0] = 1 / prior.bias_sd**2
+        matrix = gram[np.ix_(chosen, chosen)] / noise[..., None, None]
+        matrix = matrix + precision[..., None] * np.eye(k + 1)
+        right = np.broadcast_to(
+            (cross[chosen] / noise[..., None])[..., None], (*hyper.shape, k + 1, 1)
+        )
+        factor = np.linalg.cholesky(matrix)
+        fit = np.linalg.solve(factor, right)[..., 0]
+        evidence = (
+            0.5 * np.log(precision).sum(-1)
+            - np.log(np.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+            + 0.5 * (fit**2).sum(-1)
+            - 0.5 * (weight * y) @ y / noise
+            - 0.5 * weight.sum() * np.log(noise)
+        )
+        structure = betaln(prior.inclusion_a + k, prior.inclusion_b + v - k)
+        heights.append(logsumexp(evidence + hyper) + structure)
+    return inclusion_and_pairs(masks, normalised(np.array(heights)))
+
+
+def logistic_inclusion(x, y, tau, prior=ChainPrior()):
+    """P(in) of a logistic model of two covariates with a known slab, by quadrature."""
+    nodes, node_weights = np.polynomial.hermite_e.hermegauss(40)
+    log_weights = np.log(node_weights / node_weights.sum())
+    grid = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), -1).reshape(-1, 3)
+    log_grid = sum(np.meshgrid(log_weights, log_weights, log_weights, indexing="ij")).reshape(-1)
+    masks = np.array(list(product((0.0, 1.0), repeat=2)))
+    heights = []
+    for mask in masks:
+        weights = grid * np.r_[prior.bias_sd, tau * mask]
+        eta = weights @ np.c_[np.ones(len(x)), x].T
+        log_likelihood = (y * eta - np.logaddexp(0, eta)).sum(axis=1)
+        k = mask.sum()
+        heights.append(
+            logsumexp(log_likelihood + log_grid) + betaln(1 + k, prior.inclusion_b + 2 - k)
+        )
+    return inclusion_and_pairs(masks, normalised(np.array(heights)))[0]
+
+
+def structures(net: Architecture, b: float = 1.0):
+    """All structures with every weight on an active path, and their prior probabilities."""
+    masks = np.array(list(product((False, True), repeat=net.n_weights)))
+    masks = masks[(active_weights(net, masks) == masks).all(axis=1)]
+    sizes = np.array([block.size for block in net.blocks])
+    counts = np.stack([masks[:, block.weights].sum(axis=1) for block in net.blocks], axis=1)
+    return masks, normalised(betaln(1 + counts, b + sizes - counts).sum(axis=1))
+
+
+def draw_prior(net: Architecture, prior: ChainPrior, n_draws: int, rng: np.random.Generator):
+    """Weights, biases, slab variances and noise drawn from the prior."""
+    masks, probabilities = structures(net, prior.inclusion_b)
+    kept = masks[rng.choice(len(masks), n_draws, p=probabilities)]
+    tau2 = prior.tau_scale / rng.gamma(prior.tau_shape, size=(n_draws, len(net.blocks)))
+    block = net.by_block(np.arange(len(net.blocks)))
+    mixing = 1.0
+    if prior.df:
+        mixing = prior.df / 2 / rng.gamma(prior.df / 2, size=kept.shape)
+    weights = kept * rng.standard_normal(kept.shape) * np.sqrt(tau2[:, block] * mixing)
+    biases = prior.bias_sd * rng.standard_normal((n_draws, net.n_units))
+    noise = prior.noise_scale / rng.gamma(prior.noise_shape, size=(n_draws, net.n_outputs))
+    return weights, biases, tau2, noise

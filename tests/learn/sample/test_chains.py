@@ -1,0 +1,240 @@
+"""Chains against exact posteriors, and Geweke's test of the transition kernel."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from islab.core.architecture import Architecture
+from islab.core.likelihoods import get_likelihood
+from islab.core.network import forward
+from islab.learn.engines import Problem
+from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
+from islab.learn.sample.chains import make_chain
+from tests.learn.sample.exact import draw_prior, linear_posterior, logistic_inclusion
+
+
+def empty_start(net, tau2=1.0, noise=1.0):
+    return Start(
+        slots=np.zeros(0, dtype=np.intp),
+        weights=np.zeros(0),
+        bias=np.zeros(net.n_units),
+        tau2=np.full(len(net.blocks), tau2),
+        noise=np.full(net.n_outputs, noise),
+    )
+
+
+def correlated(rng, n, v, correlation):
+    shared = rng.standard_normal((n, 1))
+    return np.sqrt(1 - correlation) * rng.standard_normal((n, v)) + np.sqrt(correlation) * shared
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.99])
+def test_linear_models_have_the_inclusion_probabilities_of_enumeration(correlation):
+    rng = np.random.default_rng(5)
+    x = correlated(rng, 60, 6, correlation)
+    y = 0.5 * x[:, 0] + 0.25 * x[:, 1] + rng.standard_normal(60)
+    y = (y - y.mean()) / y.std()
+    weight = rng.uniform(0.5, 2, 60)
+    inclusion, pairs = linear_posterior(x, y, weight)
+    net = Architecture(6, (), 1)
+    problem = Problem(x, y[:, None], weight)
+    (draws,) = sample_chains(
+        problem, "gaussian", net, [empty_start(net)], seed=1, n_draws=8000, n_warm_up=200
+    )
+    used = draws.uses_covariate(net).astype(float)
+    assert np.abs(used.mean(axis=0) - inclusion).max() < 0.02
+    assert np.abs(used.T @ used / len(used) - pairs).max() < 0.03
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_logistic_models_have_the_inclusion_probabilities_of_quadrature(correlation):
+    rng = np.random.default_rng(2)
+    x = correlated(rng, 25, 2, correlation)
+    y = (rng.random(25) < 1 / (1 + np.exp(-1.2 * x[:, 0]))).astype(float)
+    known = ChainPrior(tau_shape=1e6, tau_scale=1e6, bias_sd=1.0)
+    net = Architecture(2, (), 1)
+    (draws,) = sample_chains(
+        Problem(x, y[:, None]),
+        "bernoulli",
+        net,
+        [empty_start(net)],
+        seed=1,
+        n_draws=6000,
+        prior=known,
+    )
+    expected = logistic_inclusion(x, y, 1.0, known)
+    assert np.abs(draws.uses_covariate(net).mean(axis=0) - expected).max() < 0.02
+
+
+def test_draws_do_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 3))
+    net = Architecture(3, (2,), 1)
+    problem = Problem(x, np.abs(x[:, :1]))
+    options = {"seed": 3, "n_draws": 30, "n_warm_up": 10}
+    starts = [empty_start(net)] * 3
+    one, several = (
+        sample_chains(problem, "gaussian", net, starts, n_jobs=n_jobs, **options)
+        for n_jobs in (1, 3)
+    )
+    for a, b in zip(one, several, strict=True):
+        np.testing.assert_array_equal(a.weights, b.weights)
+        np.testing.assert_array_equal(a.slots, b.slots)
+    assert (one[0].ends[-1], one[0].weights.sum()) != (one[1].ends[-1], one[1].weights.sum())
+
+
+def test_a_chain_goes_on_from_its_state_as_if_it_had_not_stopped():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 3))
+    net = Architecture(3, (2, 2), 1)
+    problem = Problem(x, np.abs(x[:, :1]))
+    options = {"every": 1, "warming": False, "keep_rows": False}
+    options |= {"toggles": 4, "edges": 4, "units": 2, "largest_part": 40}
+    whole, stopped, resumed = (
+        make_chain(problem, "gaussian", net, empty_start(net), seed, ChainPrior(df=4.0))
+        for seed in (1, 1, 99)
+    )
+    expected = whole.run(steps=40, **options)
+    stopped.run(steps=15, **options)
+    resumed.restore(stopped.state())
+    rest = resumed.run(steps=25, **options)
+    np.testing.assert_array_equal(rest["weights"], expected["weights"][-len(rest["weights"]) :])
+    np.testing.assert_array_equal(rest["noise"], expected["noise"][-25:])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"slots": np.array([0]), "weights": np.array([1.0])}, "no active path"),
+        ({"slots": np.array([99]), "weights": np.array([1.0])}, "outside the network"),
+        ({"slots": np.array([4, 4]), "weights": np.ones(2)}, "stands twice"),
+        ({"bias": np.zeros(7)}, "one bias for each unit"),
+        ({"noise": np.zeros(1)}, "must be positive"),
+    ],
+)
+def test_impossible_starts_are_refused(change, message):
+    net = Architecture(2, (2,), 1)
+    values = {**vars(empty_start(net)), **change}
+    with pytest.raises(ValueError, match=message):
+        make_chain(
+            Problem(np.ones((3, 2)), np.ones((3, 1))),
+            "gaussian",
+            net,
+            Start(**values),
+            1,
+            ChainPrior(),
+        )
+
+
+CASES = {
+    "logistic": (Architecture(3, (), 1), "bernoulli", 0.0),
+    "Gaussian network": (Architecture(2, (2,), 1), "gaussian", 0.0),
+    "two outputs": (Architecture(2, (1,), 2), "gaussian", 0.0),
+    "logistic network, Student-t slab": (Architecture(2, (2,), 1), "bernoulli", 4.0),
+    "Poisson network": (Architecture(2, (2,), 1), "poisson", 0.0),
+    "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
+    "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
+}
+
+
+def simulate(likelihood, eta, noise, rng):
+    """Targets (rows, outputs) of predictors."""
+    return get_likelihood(likelihood).sample(eta, noise, rng)
+
+
+def geweke_scores(net, likelihood, df, n_steps, seed):
+    """Standardised differences between the prior and data-and-parameters simulated in turn."""
+    rng = np.random.default_rng(seed)
+    prior = ChainPrior(
+        tau_shape=6.0, tau_scale=2.0, noise_shape=6.0, noise_scale=3.0, bias_sd=0.7, df=df
+    )
+    x = rng.standard_normal((5, net.n_covariates))
+    start = empty_start(net, tau2=0.3, noise=0.5)
+    y = simulate(likelihood, np.zeros((5, net.n_outputs)), start.noise, rng)
+    chain = make_chain(Problem(x, y), likelihood, net, start, seed, prior)
+    options = {
+        "every": 1,
+        "keep_rows": False,
+        "toggles": 4,
+        "edges": 4,
+        "units": 3,
+        "largest_part": 80,
+    }
+    chain.run(steps=300, warming=True, **options)
+    found = []
+    for _ in range(n_steps):
+        eta = chain.predictor().reshape(net.n_outputs, 5).T
+        y = simulate(likelihood, eta, chain.state()["noise"], rng)
+        chain.replace_target(np.ascontiguousarray(y.T, dtype=float))
+        chain.run(steps=1, warming=False, **options)
+        found.append(statistics(net, **chain.state()))
+    chained = np.array(found)
+    weights, biases, tau2, noise = draw_prior(net, prior, 40_000, rng)
+    drawn = np.array(
+        [
+            statistics(net, slots=np.flatnonzero(w), weights=w[w != 0], bias=b, tau2=t, noise=s)
+            for w, b, t, s in zip(weights, biases, tau2, noise, strict=True)
+        ]
+    )
+    if not get_likelihood(likelihood).learns_noise:
+        drawn, chained = drawn[:, :-1], chained[:, :-1]
+    batches = chained[: n_steps // 40 * 40].reshape(40, -1, chained.shape[1]).mean(axis=1)
+    error = np.sqrt(batches.var(axis=0) / 40 + drawn.var(axis=0) / len(drawn))
+    difference = chained.mean(axis=0) - drawn.mean(axis=0)
+    return difference / np.where(error > 0, error, 1.0)
+
+
+def statistics(net, slots, weights, bias, tau2, noise, **_):
+    flat = np.zeros(net.n_weights)
+    flat[slots] = weights
+    moments = [flat[0], flat[0] ** 2, flat[-1], flat[-1] ** 2, (flat**2).sum()]
+    return [*(flat != 0), len(slots), *moments, bias[-1] ** 2, *np.log(tau2), np.log(noise).mean()]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_prior_and_chain_agree_in_gewekes_test(name):
+    scores = geweke_scores(*CASES[name], n_steps=2_000, seed=11)
+    assert np.abs(scores).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_prior_and_chain_agree_in_a_long_run_of_gewekes_test(name):
+    scores = geweke_scores(*CASES[name], n_steps=60_000, seed=12)
+    assert np.abs(scores).max() < 4.0
+
+
+SIZES = {"short": (40, 60, 250), "long": (400, 99, 400)}
+
+
+@pytest.mark.parametrize("size", ["short", pytest.param("long", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["logistic", "Gaussian network", "Poisson network"])
+def test_ranks_of_true_values_are_uniform(name, size):
+    """Simulation-based calibration: the truth is one more draw of its posterior."""
+    net, likelihood, df = CASES[name]
+    n_tables, n_draws, every = SIZES[size][0], SIZES[size][1], 5
+    rng = np.random.default_rng(4)
+    prior = ChainPrior(
+        tau_shape=6.0, tau_scale=4.0, noise_shape=6.0, noise_scale=2.0, bias_sd=0.7, df=df
+    )
+    truths = draw_prior(net, prior, n_tables, rng)
+    ranks = []
+    for weights, biases, tau2, noise in zip(*truths, strict=True):
+        x = rng.standard_normal((30, net.n_covariates))
+        eta = forward(net, weights, biases, x)
+        y = simulate(likelihood, eta, noise, rng)
+        (draws,) = sample_chains(
+            Problem(x, y),
+            likelihood,
+            net,
+            [empty_start(net, tau2=0.5, noise=0.4)],
+            seed=int(rng.integers(2**31)),
+            n_draws=n_draws,
+            n_warm_up=SIZES[size][2],
+            every=every,
+            prior=prior,
+            effort=Effort(toggles=6, edges=6, units=4),
+        )
+        drawn = draws.predictor(net, x[:1])[:, 0, 0]
+        ranks.append((drawn < eta[0, 0]).mean())
+    assert kstest(ranks, "uniform").pvalue > 0.001
