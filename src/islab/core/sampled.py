@@ -1,4 +1,4 @@
-"""The sampled posterior: draws of sparse networks from several chains, with a weight for each chain."""
+"""The sampled posterior: draws of sparse networks from several chains."""
 
 from __future__ import annotations
 

@@ -20,10 +20,9 @@ def inclusion_and_pairs(masks, probabilities):
     return weighted.sum(axis=0), weighted.T @ masks
 
 
-def linear_posterior(x, y, weight=None, prior=ChainPrior()):
+def linear_posterior(x, y, weight, prior):
     """P(in) and P(both in) of a Gaussian linear model: all structures, scales on a grid."""
     n, v = x.shape
-    weight = np.ones(n) if weight is None else weight
     columns = np.c_[np.ones(n), x]
     gram, cross = (columns.T * weight) @ columns, (columns.T * weight) @ y
     log_noise, log_tau2 = np.linspace(-6, 2, 41), np.linspace(-5, 6, 40)
@@ -60,7 +59,7 @@ def linear_posterior(x, y, weight=None, prior=ChainPrior()):
     return inclusion_and_pairs(masks, normalised(np.array(heights)))
 
 
-def logistic_inclusion(x, y, tau, prior=ChainPrior()):
+def logistic_inclusion(x, y, tau, prior):
     """P(in) of a logistic model of two covariates with a known slab, by quadrature."""
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(40)
     log_weights = np.log(node_weights / node_weights.sum())
