@@ -15,7 +15,7 @@ ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch ei
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/learn/engines/native/*.cpp src/islab/learn/engines/native/*.h)
+$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/learn/*/native/*.cpp src/islab/learn/*/native/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
