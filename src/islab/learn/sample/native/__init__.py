@@ -1,1 +1,1 @@
-"""Chains in C++: `chain.h` has the moves, `sweep.h` the linear models, `network.h` what a chain holds."""
+"""Chains in C++: chain.h has the moves, sweep.h linear models, network.h what a chain holds."""
