@@ -14,10 +14,9 @@ from islab.baselines.laplace import (
     prior_groups,
     prune,
 )
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import LIKELIHOODS, get_likelihood
 from islab.learn.engines import Problem
-from islab.learn.engines.torch.dense import activate
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def jacobian_of_torch(net, theta, x):
     def predictor(flat):
         z = None
         for layer, units in enumerate(net.units):
-            parts = [] if layer == 0 else [activate(net.activation, z)]
+            parts = [] if layer == 0 else [families.activation(net.activation).torch(z)]
             parts += [x] if layer == 0 or net.input_skip else []
             where = torch.as_tensor(net.weight_index(layer))
             z = torch.cat(parts, dim=1) @ flat[where].T + flat[net.n_weights :][units]
@@ -53,9 +52,9 @@ def jacobian_of_torch(net, theta, x):
 # -- curvature -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", families.likelihoods())
 def test_outer_products_of_the_roots_are_the_hessian(rng, name):
-    family, noise = get_likelihood(name), np.array([1.0, 1.0, 1.0])
+    family, noise = families.likelihood(name), np.array([1.0, 1.0, 1.0])
     if family.learns_noise:
         noise = np.array([0.5, 2.0, 3.0])
     eta, y = rng.standard_normal((4, 3)), make_target(rng, name, 4, 3)
@@ -93,7 +92,7 @@ def test_sample_weights_repeat_rows(rng):
         Problem(x, y, counts.astype(float)),
         Problem(np.repeat(x, counts, axis=0), np.repeat(y, counts, axis=0)),
     )
-    prior, family = np.ones_like(theta), get_likelihood("categorical")
+    prior, family = np.ones_like(theta), families.likelihood("categorical")
     one, other = (approximate(net, family, theta, prior, np.ones(3), each) for each in problems)
     np.testing.assert_allclose(one.curvature, other.curvature)
     assert one.nll == pytest.approx(other.nll)
@@ -133,7 +132,7 @@ def test_curvature_and_marginal_likelihood_are_those_of_laplace_torch(oracle, rn
     x, y = rng.standard_normal((30, 3)), make_target(rng, name, 30, 3)
     noise = np.full(3, 0.49 if name == "gaussian" else 1.0)
     prior = rng.uniform(0.2, 3.0, size=len(theta))
-    ours = approximate(net, get_likelihood(name), theta, prior, noise, Problem(x, y))
+    ours = approximate(net, families.likelihood(name), theta, prior, noise, Problem(x, y))
 
     module, order = as_module(net, theta)
     target = torch.as_tensor(y if name == "gaussian" else y.argmax(axis=1))
@@ -171,7 +170,7 @@ def orthogonal_regression(rng, n_rows=40, noise=0.3):
 def test_marginal_likelihood_of_a_linear_model_is_exact(rng):
     net, x, y, design, theta, prior, noise = orthogonal_regression(rng)
     problem = Problem(x, y[:, None])
-    found = approximate(net, get_likelihood("gaussian"), theta, prior, noise, problem)
+    found = approximate(net, families.likelihood("gaussian"), theta, prior, noise, problem)
     covariance = noise * np.eye(len(y)) + design / prior @ design.T
     expected = multivariate_normal(np.zeros(len(y)), covariance).logpdf(y)
     assert found.log_marginal_likelihood == pytest.approx(expected, rel=1e-10)
@@ -180,7 +179,7 @@ def test_marginal_likelihood_of_a_linear_model_is_exact(rng):
 def test_the_posterior_of_a_linear_model_is_exact(rng):
     net, x, y, design, theta, prior, noise = orthogonal_regression(rng)
     problem = Problem(x, y[:, None])
-    found = approximate(net, get_likelihood("gaussian"), theta, prior, noise, problem)
+    found = approximate(net, families.likelihood("gaussian"), theta, prior, noise, problem)
     exact = design.T @ design / noise + np.diag(prior)
     np.testing.assert_allclose(np.diag(found.precision), exact, atol=1e-8)
 
@@ -231,7 +230,7 @@ def test_biases_keep_their_prior(rng):
 
 def test_noise_of_a_linear_model_settles_at_the_best_marginal_likelihood(rng):
     net, x, y, design, _, prior, noise = orthogonal_regression(rng)
-    family, problem = get_likelihood("gaussian"), Problem(x, y[:, None])
+    family, problem = families.likelihood("gaussian"), Problem(x, y[:, None])
 
     def laplace(noise):
         theta = design.T @ y / ((design**2).sum(axis=0) + noise * prior)

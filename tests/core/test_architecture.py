@@ -8,10 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from islab.core.architecture import ACTIVATIONS, Architecture
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.network import forward
 
 WIDTHS = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+
+
+ACTIVATIONS = families.activations()
 
 
 def architectures(activations=ACTIVATIONS):

@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy import special, stats
 
-from islab.core.likelihoods import LIKELIHOODS, get_likelihood
+from islab.core import families
 
-NAMES = list(LIKELIHOODS)
+NAMES = list(families.likelihoods())
 NOISE = {"gaussian": np.array([0.5, 2.0, 0.1])}
 N_SAMPLES = 100_000
 
@@ -20,7 +20,7 @@ def example(name, seed=0):
     """Targets and predictors of six rows and three outputs."""
     rng = np.random.default_rng(seed)
     eta = rng.normal(size=(6, 3))
-    return get_likelihood(name).sample(eta, noise_of(name), rng), eta
+    return families.likelihood(name).sample(eta, noise_of(name), rng), eta
 
 
 def draws_of_predictor(seed=1, n_draws=40):
@@ -40,14 +40,14 @@ def log_density(name, y, eta):
 @pytest.mark.parametrize("name", NAMES)
 def test_nll_is_minus_the_log_density(name):
     y, eta = example(name)
-    nll = get_likelihood(name).nll(y, eta, noise_of(name))
+    nll = families.likelihood(name).nll(y, eta, noise_of(name))
     np.testing.assert_allclose(nll, -log_density(name, y, eta), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numpy_and_torch_agree(name):
     y, eta = example(name)
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     in_torch = likelihood.nll(*(torch.from_numpy(a) for a in (y, eta, noise)))
     np.testing.assert_allclose(in_torch.numpy(), likelihood.nll(y, eta, noise), rtol=1e-12)
 
@@ -57,7 +57,7 @@ def test_numpy_and_torch_agree(name):
 def test_gradient_matches_finite_differences(name, shift):
     y, eta = example(name)
     eta = eta + shift
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     gradient = likelihood.gradient(y, eta, noise)
     step = 1e-5
     for output in range(3):
@@ -71,7 +71,7 @@ def test_gradient_matches_finite_differences(name, shift):
 @pytest.mark.parametrize("name", NAMES)
 def test_gradient_matches_autograd(name):
     y, eta = (torch.from_numpy(a) for a in example(name))
-    likelihood, noise = get_likelihood(name), torch.from_numpy(noise_of(name))
+    likelihood, noise = families.likelihood(name), torch.from_numpy(noise_of(name))
     eta.requires_grad_()
     likelihood.nll(y, eta, noise).sum().backward()
     expected = likelihood.gradient(y, eta.detach(), noise)
@@ -81,7 +81,7 @@ def test_gradient_matches_autograd(name):
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "poisson"])
 def test_nll_and_gradient_are_finite_at_huge_predictors_in_single_precision(name):
     y, _ = example(name)
-    likelihood, noise = get_likelihood(name), np.ones(3, dtype=np.float32)
+    likelihood, noise = families.likelihood(name), np.ones(3, dtype=np.float32)
     for size in (-1e4, 1e4):
         eta = np.full(y.shape, size, dtype=np.float32)
         eta[:, 0] *= -1
@@ -91,12 +91,12 @@ def test_nll_and_gradient_are_finite_at_huge_predictors_in_single_precision(name
 
 def test_bernoulli_autograd_is_right_at_a_predictor_of_zero():
     eta = torch.zeros((1, 1), dtype=torch.float64, requires_grad=True)
-    get_likelihood("bernoulli").nll(torch.zeros_like(eta), eta, 1.0).sum().backward()
+    families.likelihood("bernoulli").nll(torch.zeros_like(eta), eta, 1.0).sum().backward()
     assert eta.grad.item() == pytest.approx(0.5)
 
 
 def test_poisson_rate_and_its_slope_have_no_step_where_the_line_begins():
-    poisson = get_likelihood("poisson")
+    poisson = families.likelihood("poisson")
     below, above = np.array([20 - 1e-9]), np.array([20 + 1e-9])
     assert poisson.mean(above) == pytest.approx(poisson.mean(below), rel=1e-8)
     zero = np.zeros(1)
@@ -105,12 +105,12 @@ def test_poisson_rate_and_its_slope_have_no_step_where_the_line_begins():
 
 def test_class_probabilities_sum_to_one():
     _, eta = example("categorical")
-    np.testing.assert_allclose(get_likelihood("categorical").mean(eta).sum(axis=-1), 1)
+    np.testing.assert_allclose(families.likelihood("categorical").mean(eta).sum(axis=-1), 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_have_the_mean_and_variance_of_the_likelihood(name):
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     eta = np.array([-1.0, 0.3, 2.0])
     samples = likelihood.sample(
         np.broadcast_to(eta, (N_SAMPLES, 3)), noise, np.random.default_rng(2)
@@ -129,14 +129,14 @@ def test_a_categorical_sample_is_one_class():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_predictive_mean_averages_expectations_and_not_predictors(name):
-    likelihood, draws = get_likelihood(name), draws_of_predictor()
+    likelihood, draws = families.likelihood(name), draws_of_predictor()
     expected = np.mean([likelihood.mean(draw) for draw in draws], axis=0)
     np.testing.assert_allclose(likelihood.predictive_mean(draws), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_uncertainties_add_up_to_the_variance_of_samples(name):
-    likelihood, noise, draws = get_likelihood(name), noise_of(name), draws_of_predictor()
+    likelihood, noise, draws = families.likelihood(name), noise_of(name), draws_of_predictor()
     repeated = np.repeat(draws, 2000, axis=0)
     samples = likelihood.sample(repeated, noise, np.random.default_rng(3))
     squared = (samples - samples.mean(axis=0)) ** 2
@@ -147,7 +147,7 @@ def test_uncertainties_add_up_to_the_variance_of_samples(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_known_weights_leave_no_epistemic_uncertainty(name):
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     one = np.repeat(draws_of_predictor()[:1], 5, axis=0)
     uncertainty = likelihood.uncertainty(one, noise)
     np.testing.assert_allclose(uncertainty.epistemic, 0, atol=1e-20)
@@ -156,7 +156,7 @@ def test_known_weights_leave_no_epistemic_uncertainty(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_log_score_averages_densities_and_not_their_logs(name):
-    likelihood, noise, draws = get_likelihood(name), noise_of(name), draws_of_predictor()
+    likelihood, noise, draws = families.likelihood(name), noise_of(name), draws_of_predictor()
     y = likelihood.sample(draws[0], noise, np.random.default_rng(4))
     densities = [np.exp(-likelihood.nll(y, draw, noise)) for draw in draws]
     expected = -np.log(np.mean(densities, axis=0))
@@ -164,7 +164,7 @@ def test_log_score_averages_densities_and_not_their_logs(name):
 
 
 def test_log_score_does_not_underflow_far_from_the_data():
-    score = get_likelihood("gaussian").log_score(
+    score = families.likelihood("gaussian").log_score(
         np.full((1, 1), 1e4), np.zeros((3, 1, 1)), np.ones(1)
     )
     assert score[0] == pytest.approx(0.5e8, rel=1e-6)
@@ -175,7 +175,7 @@ LEVELS = [0.001, 0.05, 0.5, 0.9, 0.999]
 
 def test_gaussian_quantiles_invert_the_mixture():
     draws, noise = draws_of_predictor(), NOISE["gaussian"]
-    quantiles = get_likelihood("gaussian").predictive_quantiles(draws, noise, LEVELS)
+    quantiles = families.likelihood("gaussian").predictive_quantiles(draws, noise, LEVELS)
     reached = stats.norm.cdf(quantiles[:, None], draws, np.sqrt(noise)).mean(axis=1)
     expected = np.broadcast_to(np.reshape(LEVELS, (-1, 1, 1)), reached.shape)
     np.testing.assert_allclose(reached, expected, rtol=1e-8)
@@ -183,7 +183,7 @@ def test_gaussian_quantiles_invert_the_mixture():
 
 def test_poisson_quantile_is_the_smallest_count_that_reaches_the_level():
     draws = draws_of_predictor() + 5
-    quantiles = get_likelihood("poisson").predictive_quantiles(draws, np.ones(3), LEVELS)
+    quantiles = families.likelihood("poisson").predictive_quantiles(draws, np.ones(3), LEVELS)
     level = np.reshape(LEVELS, (-1, 1, 1))
 
     def reached(count):
@@ -195,7 +195,7 @@ def test_poisson_quantile_is_the_smallest_count_that_reaches_the_level():
 
 @pytest.mark.parametrize(("name", "shift"), [("gaussian", 0), ("poisson", 4), ("bernoulli", 0)])
 def test_quantiles_match_those_of_samples(name, shift):
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     draws = draws_of_predictor() + shift
     repeated = np.repeat(draws, 2000, axis=0)
     samples = likelihood.sample(repeated, noise, np.random.default_rng(5))
@@ -210,13 +210,15 @@ def test_quantiles_match_those_of_samples(name, shift):
 
 @pytest.mark.parametrize("name", ["gaussian", "poisson", "bernoulli"])
 def test_one_level_may_be_a_number(name):
-    quantiles = get_likelihood(name).predictive_quantiles(draws_of_predictor(), np.ones(3), 0.5)
+    quantiles = families.likelihood(name).predictive_quantiles(
+        draws_of_predictor(), np.ones(3), 0.5
+    )
     assert quantiles.shape == (1, 4, 3)
 
 
 def test_poisson_quantile_of_a_rare_count_beside_a_frequent_one_is_zero():
     draws = np.log([[[1e-3], [5000.0]]])
-    quantiles = get_likelihood("poisson").predictive_quantiles(draws, np.ones(1), [0.5])
+    quantiles = families.likelihood("poisson").predictive_quantiles(draws, np.ones(1), [0.5])
     assert quantiles[0, 0, 0] == 0
 
 
@@ -224,17 +226,21 @@ def test_poisson_quantile_of_a_rare_count_beside_a_frequent_one_is_zero():
 @pytest.mark.parametrize("name", ["gaussian", "poisson", "bernoulli"])
 def test_impossible_quantile_levels_are_named(name, level):
     with pytest.raises(ValueError, match=f"Got quantile levels \\[0.5, {level}\\]"):
-        get_likelihood(name).predictive_quantiles(draws_of_predictor(), np.ones(3), [0.5, level])
+        families.likelihood(name).predictive_quantiles(
+            draws_of_predictor(), np.ones(3), [0.5, level]
+        )
 
 
 def test_classes_have_no_quantiles():
     with pytest.raises(ValueError, match="no order"):
-        get_likelihood("categorical").predictive_quantiles(draws_of_predictor(), np.ones(3), [0.5])
+        families.likelihood("categorical").predictive_quantiles(
+            draws_of_predictor(), np.ones(3), [0.5]
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_bias_nearly_minimises_the_nll_of_a_constant(name):
-    likelihood, noise = get_likelihood(name), noise_of(name)
+    likelihood, noise = families.likelihood(name), noise_of(name)
     eta = np.broadcast_to([-1.0, 0.3, 2.0], (500, 3))
     y = likelihood.sample(eta, noise, np.random.default_rng(6))
     bias = np.broadcast_to(likelihood.initial_bias(y), y.shape)
@@ -246,13 +252,13 @@ def test_initial_bias_nearly_minimises_the_nll_of_a_constant(name):
 def test_initial_bias_is_finite_when_an_outcome_never_occurs(name):
     y = np.zeros((4, 3))
     y[:, 0] = 1
-    assert np.isfinite(get_likelihood(name).initial_bias(y)).all()
+    assert np.isfinite(families.likelihood(name).initial_bias(y)).all()
 
 
 def test_unknown_likelihood_is_named():
     with pytest.raises(ValueError, match="Got likelihood='gamma', expected one of bernoulli"):
-        get_likelihood("gamma")
+        families.likelihood("gamma")
 
 
 def test_only_gaussian_noise_is_learned():
-    assert [name for name in NAMES if get_likelihood(name).learns_noise] == ["gaussian"]
+    assert [name for name in NAMES if families.likelihood(name).learns_noise] == ["gaussian"]

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from islab.core.architecture import ACTIVATIONS, Architecture
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.network import (
-    PIECEWISE_LINEAR,
-    activate,
-    activation_slope,
     forward,
     preactivations,
     slopes,
@@ -112,7 +110,7 @@ def test_slopes_come_with_the_predictor_of_forward(net, seed):
 
 
 @pytest.mark.parametrize("input_skip", [True, False])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 def test_slopes_match_finite_differences(activation, input_skip):
     net = Architecture(3, (4, 3), 2, input_skip=input_skip, activation=activation)
     weights, biases, x = random_values(net, 1, n_draws=2, n_rows=5)
@@ -127,24 +125,25 @@ def test_slopes_match_finite_differences(activation, input_skip):
         np.testing.assert_allclose(beta[..., column], (up - down) / (2 * step), atol=1e-7)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 def test_activation_slope_matches_finite_differences(activation):
+    function = families.activation(activation)
     z = np.array([-3.0, -0.7, -1e-3, 1e-3, 0.4, 5.0])
     step = 1e-6
-    numeric = (activate(activation, z + step) - activate(activation, z - step)) / (2 * step)
-    np.testing.assert_allclose(activation_slope(activation, z), numeric, atol=1e-8)
-    known = activation_slope(activation, z, activate(activation, z))
-    np.testing.assert_array_equal(known, activation_slope(activation, z))
+    numeric = (function.value(z + step) - function.value(z - step)) / (2 * step)
+    np.testing.assert_allclose(function.slope(z), numeric, atol=1e-8)
+    known = function.slope(z, function.value(z))
+    np.testing.assert_array_equal(known, function.slope(z))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 def test_activations_are_finite_at_huge_values(activation):
-    z = np.array([-1e300, -800.0, 800.0, 1e300])
-    assert np.isfinite(activate(activation, z)).all()
-    assert np.isfinite(activation_slope(activation, z)).all()
+    function, z = families.activation(activation), np.array([-1e300, -800.0, 800.0, 1e300])
+    assert np.isfinite(function.value(z)).all()
+    assert np.isfinite(function.slope(z)).all()
 
 
-@given(architectures(PIECEWISE_LINEAR), SEEDS)
+@given(architectures(families.activations(piecewise_linear=True)), SEEDS)
 @settings(max_examples=100, deadline=None)
 def test_linear_piece_of_a_row_holds_in_its_neighbourhood(net, seed):
     weights, biases, x = random_values(net, seed)

@@ -9,19 +9,21 @@ import sys
 import numpy as np
 import pytest
 
-from islab.core.architecture import ACTIVATIONS, Architecture
-from islab.core.likelihoods import LIKELIHOODS, get_likelihood
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
 
-CASES = [("leaky_relu", likelihood) for likelihood in LIKELIHOODS]
-CASES += [(activation, "bernoulli") for activation in ACTIVATIONS if activation != "leaky_relu"]
+CASES = [("leaky_relu", likelihood) for likelihood in families.likelihoods()]
+CASES += [
+    (activation, "bernoulli") for activation in families.activations() if activation != "leaky_relu"
+]
 each_case = pytest.mark.parametrize(("activation", "likelihood"), CASES)
 
 
 def expected(network, x):
     eta = network.predictor(x)
-    return eta, get_likelihood(network.likelihood).mean(eta)
+    return eta, families.likelihood(network.likelihood).mean(eta)
 
 
 def close(found, right):
@@ -103,7 +105,7 @@ def test_python_source_predicts_by_name(make_network, make_rows):
     assert list(named.values()) == module["predict"](list(x))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 def test_python_source_makes_nothing_of_missing_values(activation):
     net = Architecture(2, (3,), 1, input_skip=False, activation=activation)
     network = Posterior.initialise(net, np.random.default_rng(0)).median(0.0)

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from islab.core.likelihoods import get_likelihood
+from islab.core import families
 from islab.images import explain_images
 from islab.images.network import forward, slopes
 from tests.images.nets import architecture, pixels, posterior
@@ -103,7 +103,7 @@ def test_pixels_outside_the_receptive_field_have_no_slope():
 
 def test_response_is_the_probability():
     network, images, found = explained()
-    expected = get_likelihood("categorical").mean(network.predictor(images))
+    expected = families.likelihood("categorical").mean(network.predictor(images))
     np.testing.assert_allclose(found.response, expected)
 
 

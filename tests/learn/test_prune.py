@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.core.paths import active_weights
 from islab.core.posterior import Initial, Posterior
@@ -58,7 +58,7 @@ def test_curvature_is_the_gauss_newton_matrix(likelihood, weighted, monkeypatch)
     theta = np.concatenate([weights[used], posterior.bias_mu])
     steps = 1e-6 * np.eye(len(theta))
     jacobian = np.stack([(predictor(theta + h) - predictor(theta - h)) / 2e-6 for h in steps])
-    roots = get_likelihood(likelihood).hessian_roots(predictor(theta), posterior.noise)
+    roots = families.likelihood(likelihood).hessian_roots(predictor(theta), posterior.noise)
     inner = np.einsum("cno,cnp->nop", roots, roots)
     row_weight = np.ones(30) if problem.sample_weight is None else problem.sample_weight
     expected = np.einsum("ino,nop,jnp,n->ij", jacobian, inner, jacobian, row_weight)

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core import families
 from islab.report import write_report
+from islab.report.whatif import family_script
 
 SCRIPT = "<script>alert('x')</script>"
 BREAKOUT = '</script><img src=x onerror="alert(1)">'
@@ -110,5 +112,7 @@ def page(tab, report_path):
 def scripted(tab):
     """An empty page with the report's own evaluation."""
     tab.goto("about:blank")
+    families_own = family_script(families.likelihoods(), families.activations())
+    tab.add_script_tag(content=families_own)
     tab.add_script_tag(content=(files("islab.report") / "network.js").read_text())
     return tab

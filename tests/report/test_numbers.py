@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from islab.core.likelihoods import get_likelihood
+from islab.core import families
 from islab.explain import explain_local
 from islab.report.whatif import network_data
 from tests.explain.conftest import posterior_of, scale_of
@@ -83,7 +83,7 @@ def test_intervals_of_new_values_are_pythons(scripted, likelihood, n_outputs):
     rows = rows_of(network)
     draws = in_python(network, rows).draws_link
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    expected = get_likelihood(likelihood).predictive_quantiles(
+    expected = families.likelihood(likelihood).predictive_quantiles(
         draws, network.noise_in_units(), ends
     )
     for row, found in enumerate(in_browser(scripted, network, rows)):
@@ -102,6 +102,8 @@ def test_the_share_of_poisson_counts_is_scipys(scripted):
     from scipy.special import pdtr
 
     pairs = [(k, rate) for rate in (0.2, 3.0, 40.0, 900.0) for k in range(0, 1200, 37)]
-    found = scripted.evaluate("(pairs) => pairs.map(([k, rate]) => countShare(k, rate))", pairs)
+    found = scripted.evaluate(
+        "(pairs) => pairs.map(([k, rate]) => LIKELIHOODS.poisson.countShare(k, rate))", pairs
+    )
     expected = [pdtr(k, rate) for k, rate in pairs]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -13,9 +13,9 @@ from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
 from islab.baselines.dropout import TEMPERATURE, ConcreteDropout, drop_gate, dropout_penalty
 from islab.baselines.passes import Pass, input_layers
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import sigmoid
-from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learned import Learned, WeightDistribution
@@ -200,7 +200,7 @@ def rows_of(problem: Problem, rows: NDArray[np.intp]) -> Problem:
 def held_out_loss(weights: WeightDistribution, problem: Problem, rng: np.random.Generator) -> float:
     """Negative log of the predictive density of these rows, averaged over them."""
     eta = forward(weights.architecture, *weights.draw(TRIAL_DRAWS, rng), problem.x)
-    scores = get_likelihood(weights.likelihood).log_score(problem.y, eta, weights.noise)
+    scores = families.likelihood(weights.likelihood).log_score(problem.y, eta, weights.noise)
     return float(np.average(scores, weights=problem.sample_weight))
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from islab.baselines.base import Plan
 from islab.baselines.passes import Pass
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import get_likelihood
 from islab.core.posterior import Initial, Posterior
 from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem
 from islab.learn.history import History
@@ -32,7 +32,6 @@ NOISE_RATE = 0.02
 LEAST_NOISE = 1e-6
 ROWS_AT_ONCE = 8_192
 WARM_UP, RAMP = 0.02, 0.25
-SIGMOID_GAIN = 4.0
 
 
 class Descending(Protocol):
@@ -140,7 +139,7 @@ class Descent:
         seed: int,
     ) -> None:
         self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
-        self.likelihood, self.noise_rate = get_likelihood(likelihood), noise_rate
+        self.likelihood, self.noise_rate = families.likelihood(likelihood), noise_rate
         self.row_weight = problem.row_weights[None] if row_weight is None else row_weight
         n_replicas = max(len(self.row_weight), len(np.atleast_2d(theta)))
         self.x, self.y = problem.x.astype(np.float32), problem.y.astype(np.float32)
@@ -338,12 +337,12 @@ def first_guess(
     a deep network would start on a plateau.
     """
     guess = Posterior.initialise(net, rng, Initial(), likelihood)
-    guess.bias_mu[net.units[-1]] = get_likelihood(likelihood).initial_bias(problem.y)
-    if net.activation == "sigmoid":
-        for layer in range(1, net.n_layers):
-            weights = net.hidden_block(layer).view(guess.mu)
-            weights *= SIGMOID_GAIN
-            guess.bias_mu[net.units[layer]] -= weights.sum(axis=1) / 2
+    guess.bias_mu[net.units[-1]] = families.likelihood(likelihood).initial_bias(problem.y)
+    activation = families.activation(net.activation)
+    for layer in range(1, net.n_layers):
+        weights = net.hidden_block(layer).view(guess.mu)
+        weights *= activation.gain
+        guess.bias_mu[net.units[layer]] -= activation.rest * weights.sum(axis=1)
     return np.concatenate([guess.mu, guess.bias_mu])
 
 

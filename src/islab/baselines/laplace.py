@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.descent import LEAST_NOISE
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import Likelihood
-from islab.core.network import activate, forward, preactivations, unit_flows
+from islab.core.network import forward, preactivations, unit_flows
 from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]
@@ -52,7 +52,7 @@ def ggn_diagonal(net: Architecture, theta: Float, x: Float, roots: Float) -> Flo
     by_bias[...] = squared.sum(axis=2)
     net.covariate_matrix(by_weight)[...] = squared[:, : net.n_covariate_rows] @ x**2
     for layer in range(1, net.n_layers):
-        sent = activate(net.activation, z[:, net.units[layer - 1]])
+        sent = families.activation(net.activation).value(z[:, net.units[layer - 1]])
         net.hidden_block(layer).view(by_weight)[...] = squared[:, net.units[layer]] @ sent**2
     return found
 
@@ -131,7 +131,7 @@ class Laplace:
 
 def approximate(
     net: Architecture,
-    likelihood: Likelihood,
+    likelihood: families.Likelihood,
     theta: Float,
     prior_precision: Float,
     noise: Float,

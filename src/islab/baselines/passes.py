@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture, Block
-from islab.core.network import activate, activation_slope
 
 Float = NDArray[np.floating]
 
@@ -85,6 +85,7 @@ class Pass:
         spread: Spread | None = None,
     ) -> None:
         self.net, self.weights, self.scales, self.spread = net, weights, scales, spread
+        self.activation = families.activation(net.activation)
         self.n_rows = len(x)
         self.sources: dict[Block, Float] = {}
         self.sent: dict[Block, Float] = {}
@@ -94,7 +95,7 @@ class Pass:
             mean = biases[:, None, units]
             variance = np.zeros(()) if spread is None else spread.biases[:, None, units]
             for block, inputs in blocks:
-                source = activate(net.activation, self.z[-1]) if block.source == "hidden" else x
+                source = self.activation.value(self.z[-1]) if block.source == "hidden" else x
                 sent = source if scales is None else source * scales[..., inputs]
                 mean = mean + sent @ _turned(block.view(weights))
                 if spread is not None:
@@ -133,7 +134,7 @@ class Pass:
                 if block.source == "hidden":
                     by_hidden, hidden = by_sent, self.sources[block]
             if layer:
-                flow = by_hidden * activation_slope(net.activation, self.z[layer - 1], hidden)
+                flow = by_hidden * self.activation.slope(self.z[layer - 1], hidden)
         return slopes
 
     def _empty_slopes(self, flow: Float) -> Slopes:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.scales import Horseshoe
+from islab.core import families
 from islab.core.equations import slab_kl
-from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.learn.engines.base import Problem
 from islab.learn.loop import ELBO_PASSES
@@ -80,5 +80,5 @@ def _nll(
 ) -> float:
     """Of all rows under known weights (draws, weights), estimated from some of the rows."""
     eta = forward(found.architecture, weights, biases, problem.x[rows])
-    nll = get_likelihood(found.likelihood).nll(problem.y[rows], eta, found.noise).mean(axis=0)
+    nll = families.likelihood(found.likelihood).nll(problem.y[rows], eta, found.noise).mean(axis=0)
     return float((problem.row_weights[rows] * nll).mean()) * problem.n_rows

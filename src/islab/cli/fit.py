@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> None:
 def make_estimator(task: str, args: argparse.Namespace) -> Any:
     """The estimator for a task with the parameters given on the command line."""
     from islab import ISLaBClassifier, ISLaBRegressor
+    from islab.core import families
 
     cls = ISLaBClassifier if task == "classification" else ISLaBRegressor
     params = {
@@ -94,7 +95,7 @@ def make_estimator(task: str, args: argparse.Namespace) -> Any:
     if args.sparsity is not None:
         params["sparsity"] = args.sparsity
     if task == "counts":
-        params["likelihood"] = "poisson"
+        params["likelihood"] = families.likelihoods("counts")[0]
     known = cls().get_params()
     for name in params:
         if name not in known:

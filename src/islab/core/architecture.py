@@ -18,10 +18,10 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import families
+
 Source = Literal["covariate", "hidden"]
 ArrayT = TypeVar("ArrayT")
-ACTIVATIONS = ("relu", "leaky_relu", "sigmoid", "tanh", "identity")
-LEAKY_SLOPE = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Architecture:
     input_skip : bool
         Whether the covariates enter every layer or only the first.
     activation : str
-        One of relu, leaky_relu, sigmoid, tanh, identity; the output layer is linear.
+        Name of the hidden units' activation; the output layer is linear.
 
     Examples
     --------
@@ -84,10 +84,7 @@ class Architecture:
             raise ValueError(
                 f"Got hidden={self.hidden!r}, expected whole numbers such as (20, 20)."
             ) from None
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(
-                f"Got activation={self.activation!r}, expected one of {', '.join(ACTIVATIONS)}."
-            )
+        families.activation(self.activation)
         if self.n_covariates < 0 or self.n_outputs < 1 or any(h < 0 for h in self.hidden):
             raise ValueError(
                 f"Got n_covariates={self.n_covariates}, hidden={self.hidden}, "

@@ -10,40 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import LEAKY_SLOPE, Architecture
-from islab.core.equations import sigmoid
+from islab.core import families
+from islab.core.architecture import Architecture
 
 Float = NDArray[np.floating]
 
-PIECEWISE_LINEAR = ("relu", "leaky_relu", "identity")
 NUMBERS_IN_CACHE = 250_000
-
-
-def activate(name: str, z: Float) -> Float:
-    """The activation function of that name."""
-    if name == "relu":
-        return np.maximum(z, 0)
-    if name == "leaky_relu":
-        return np.where(z > 0, z, LEAKY_SLOPE * z)
-    if name == "sigmoid":
-        return sigmoid(z)
-    if name == "tanh":
-        return np.tanh(z)
-    return z
-
-
-def activation_slope(name: str, z: Float, value: Float | None = None) -> Float:
-    """Its derivative at ``z``, where its ``value`` may be known."""
-    if name == "relu":
-        return (z > 0).astype(z.dtype)
-    if name == "leaky_relu":
-        return np.where(z > 0, 1.0, LEAKY_SLOPE).astype(z.dtype)
-    if name == "sigmoid":
-        probability = sigmoid(z) if value is None else value
-        return probability * (1 - probability)
-    if name == "tanh":
-        return 1 - (np.tanh(z) if value is None else value) ** 2
-    return np.ones_like(z)
 
 
 def preactivations(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
@@ -51,12 +23,13 @@ def preactivations(architecture: Architecture, weights: Float, biases: Float, x:
     lead = np.broadcast_shapes(weights.shape[:-1], biases.shape[:-1])
     z = np.empty((*lead, len(x), architecture.n_units))
     z[...] = biases[..., None, :]
+    activation = families.activation(architecture.activation)
     covariates = architecture.covariate_matrix(weights)
     z[..., : architecture.n_covariate_rows] += x @ np.swapaxes(covariates, -1, -2)
     for layer in range(1, architecture.n_layers):
         block = architecture.hidden_block(layer)
         if block.size:
-            hidden = activate(architecture.activation, z[..., architecture.units[layer - 1]])
+            hidden = activation.value(z[..., architecture.units[layer - 1]])
             z[..., architecture.units[layer]] += hidden @ np.swapaxes(block.view(weights), -1, -2)
     return z
 
@@ -94,14 +67,14 @@ def slopes(
         np.eye(architecture.n_outputs), (*lead, architecture.n_outputs, architecture.n_outputs)
     )
     gradient = np.zeros((*lead, architecture.n_outputs, architecture.n_covariates))
+    activation = families.activation(architecture.activation)
     for layer in reversed(range(architecture.n_layers)):
         units = architecture.units[layer]
         if architecture.input_skip or layer == 0:
             gradient += flow @ covariates[..., None, units, :]
         if layer:
             block = architecture.hidden_block(layer)
-            below = z[..., architecture.units[layer - 1]]
-            slope = activation_slope(architecture.activation, below)
+            slope = activation.slope(z[..., architecture.units[layer - 1]])
             flow = (flow @ block.view(weights)[..., None, :, :]) * slope[..., None, :]
     return z[..., outputs], gradient
 
@@ -118,8 +91,9 @@ def unit_flows(architecture: Architecture, weights: Float, z: Float, flow: Float
     """
     flows = np.empty((*flow.shape[:-1], architecture.n_units))
     flows[..., architecture.units[-1]] = flow
+    activation = families.activation(architecture.activation)
     for layer in reversed(range(1, architecture.n_layers)):
         wires, below = architecture.hidden_block(layer).view(weights), architecture.units[layer - 1]
-        slope = activation_slope(architecture.activation, z[:, below])
+        slope = activation.slope(z[:, below])
         flows[..., below] = flows[..., architecture.units[layer]] @ wires * slope
     return flows

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import inverse_softplus, moments, sigmoid, softplus
-from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.core.paths import active_weights
 from islab.core.scale import Scale
@@ -142,7 +142,7 @@ class Posterior:
     ) -> Posterior:
         """A posterior to start training from."""
         initial = initial or Initial()
-        get_likelihood(likelihood)
+        families.likelihood(likelihood)
         n_weights, n_units = architecture.n_weights, architecture.n_units
         mu, lam = np.empty(n_weights), np.empty(n_weights)
         for block in architecture.blocks:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.network import activate, activation_slope, forward
+from islab.core.network import forward
 from islab.core.paths import active_weights, fed_units, heard_units
 from islab.core.posterior import Posterior, portions
 from islab.core.scale import Scale
@@ -338,10 +339,11 @@ def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float
     variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
     weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
     spread = np.where(kept, posterior.slab_variance(), 0.0)
+    activation = families.activation(net.activation)
     for layer in range(1, net.n_layers):
         below, here = net.units[layer - 1], net.units[layer]
-        constant = np.where(fed[below], 0.0, activate(net.activation, mean[below]))
-        slope = np.where(fed[below], 0.0, activation_slope(net.activation, mean[below]))
+        constant = np.where(fed[below], 0.0, activation.value(mean[below]))
+        slope = np.where(fed[below], 0.0, activation.slope(mean[below]))
         block = net.hidden_block(layer)
         w, s = block.view(weight), block.view(spread)
         mean[here] += w @ constant

@@ -12,7 +12,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from islab.core.likelihoods import Likelihood, Uncertainty, get_likelihood
+from islab.core import families
+from islab.core.families import Likelihood, Uncertainty
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
@@ -154,7 +155,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
 
     @property
     def _likelihood(self) -> Likelihood:
-        return get_likelihood(self.network_.likelihood)
+        return families.likelihood(self.network_.likelihood)
 
     def _covariates(self, X: Any) -> Float:
         """Rows to predict as covariates in the user's units."""

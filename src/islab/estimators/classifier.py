@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, Model, NetworkEstimator
 from islab.estimators.draws import by_rows
 from islab.tables.frames import all_or_nothing, checked_table
@@ -55,13 +56,12 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
         # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        target = (np.eye(len(classes)) if len(classes) > 2 else np.array([[0.0], [1.0]]))[codes]
-        names = tuple(str(name) for name in classes)
+        likelihood = families.likelihood_of_classes(len(classes))
         self._learn(
             table,
-            target,
-            likelihood="categorical" if len(classes) > 2 else "bernoulli",
-            outputs=names if len(classes) > 2 else names[1:],
+            likelihood.class_targets(codes, len(classes)),
+            likelihood=likelihood.name,
+            outputs=likelihood.class_outputs(tuple(str(name) for name in classes)),
             sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
         )
@@ -172,7 +172,5 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         )
 
     def _response(self, draws: Float) -> Float:
-        response = super()._response(draws)
-        if response.shape[-1] > 1:
-            return response
-        return np.concatenate([1 - response, response], axis=-1)
+        likelihood = families.likelihood_of_classes(len(self.classes_))
+        return likelihood.class_probabilities(super()._response(draws))

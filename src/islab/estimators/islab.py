@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
@@ -68,7 +69,7 @@ class ISLaBEstimator(NetworkEstimator):
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         params = self.get_params(deep=False)
         n_outputs = problem.y.shape[1]
-        n_classes = n_outputs if likelihood == "categorical" else 0
+        n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         x = problem.x[:, learnable(varies)]
         recipe = make_recipe(params, problem.n_rows, n_classes, x.shape[1])
         found = fit_recipe(

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from islab.core import families
 from islab.estimators.base import Model, NetworkEstimator
 from islab.estimators.draws import by_rows
 from islab.tables.frames import all_or_nothing, checked_table
@@ -162,8 +163,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
-        counts = self.likelihood == "poisson"
-        tags.target_tags.positive_only = counts
+        family = families.likelihood(self.likelihood)
+        tags.target_tags.positive_only = family.support[0] >= 0
         # Real numbers between 1 and 6, read as counts, say little: their noise is large.
-        tags.regressor_tags.poor_score = counts
+        tags.regressor_tags.poor_score = family.target == "counts"
         return tags

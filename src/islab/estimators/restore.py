@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import LIKELIHOODS
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
@@ -207,7 +207,7 @@ def _architecture(state: Reader, n_outputs: int) -> Architecture:
 
 def _likelihood(state: Reader) -> str:
     name = state.get("likelihood", str)
-    if name not in LIKELIHOODS:
+    if name not in families.likelihoods():
         raise BadState(f"its likelihood is {name!r}")
     return name
 
@@ -305,10 +305,9 @@ def _set_target(estimator: NetworkEstimator, target: Reader) -> None:
     else:
         assert isinstance(estimator, NetworkClassifier)
         estimator.classes_ = _classes(target)
-        n_classes = len(estimator.classes_)
-        fits = (likelihood, n_outputs) == (
-            ("categorical", n_classes) if n_classes > 2 else ("bernoulli", 1)
-        )
+        expected = families.likelihood_of_classes(len(estimator.classes_))
+        outputs = expected.class_outputs(tuple(map(str, estimator.classes_)))
+        fits = (likelihood, n_outputs) == (expected.name, len(outputs))
     if not fits:
         raise BadState(f"its target does not fit {n_outputs} {likelihood} outputs")
 

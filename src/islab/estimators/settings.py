@@ -8,7 +8,7 @@ from math import ceil, inf
 from numbers import Integral
 from typing import Any
 
-from islab.core.architecture import ACTIVATIONS
+from islab.core import families
 from islab.core.posterior import Initial, inclusion_bounds
 from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
 from islab.learn.engines import EngineChoice
@@ -82,7 +82,7 @@ def check_params(params: dict[str, Any], rules: Rules | None = None) -> None:
     rules : dict, optional
         For parameters of its own: a test of the value, and what is expected in words.
     """
-    for name, (rule, expected) in {**_RULES, **(rules or {})}.items():
+    for name, (rule, expected) in {**_RULES, **_family_rules(), **(rules or {})}.items():
         if name in params and not rule(params[name]):
             raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
     if params.get("inclusion_init", "auto") != "auto":
@@ -128,6 +128,16 @@ def _initial(initial: Initial, params: dict[str, Any]) -> Initial:
     return replace(initial, covariate_inclusion=inclusion, hidden_inclusion=inclusion)
 
 
+def _family_rules() -> Rules:
+    """Rules of parameters that name families, which may be registered at any time."""
+    activations = families.activations()
+    likelihoods = families.likelihoods("numbers", "counts")
+    return {
+        "activation": (auto(one_of(*activations)), f"'auto' or one of {', '.join(activations)}"),
+        "likelihood": (one_of(*likelihoods), " or ".join(map(repr, likelihoods))),
+    }
+
+
 def _inclusion(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Sequence) and len(value) == 2)
 
@@ -137,7 +147,6 @@ _POSITIVE = "'auto' or a positive number"
 _FLAG = "True or False"
 _RULES: Rules = {
     "hidden_layer_sizes": (auto(widths), "'auto' or widths such as (20, 20), or () for none"),
-    "activation": (auto(one_of(*ACTIVATIONS)), f"'auto' or one of {', '.join(ACTIVATIONS)}"),
     "input_skip": (flag, _FLAG),
     "sparsity": (
         auto(lambda value: real(value) and 0 <= value <= 1),
@@ -160,5 +169,4 @@ _RULES: Rules = {
     "missing": (one_of(*MISSING), f"one of {', '.join(MISSING)}"),
     "shrink": (flag, _FLAG),
     "early_stopping": (flag, _FLAG),
-    "likelihood": (one_of("gaussian", "poisson"), "'gaussian' or 'poisson'"),
 }

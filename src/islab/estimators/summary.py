@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from islab.core import families
 from islab.core.names import printable, shortened
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     if estimator.elbo_ is not None:
         facts["ELBO"] = f"{estimator.elbo_:.2f}"
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
-    if network.likelihood == "gaussian":
+    if families.likelihood(network.likelihood).learns_noise:
         sds = network.noise_in_units() ** 0.5
         facts["noise sd"] = ", ".join(f"{sd:.4g}" for sd in sds)
     return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))

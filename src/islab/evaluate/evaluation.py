@@ -147,21 +147,21 @@ def score_numbers(
     from scipy.stats import pearsonr
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-    from islab.core.likelihoods import get_likelihood
+    from islab.core import families
 
     truth, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
     variance = np.broadcast_to(np.asarray(noise, dtype=float), truth.shape)[:, None]
     check_draws(truth, centres)
-    if likelihood == "gaussian" and not (variance > 0).all():
+    family, few = families.likelihood(likelihood), centres[:QUANTILE_DRAWS, :, None]
+    if family.learns_noise and not (variance > 0).all():
         raise ValueError(f"Got noise={variance.min():.3g}, expected positive variances.")
-    family, few = get_likelihood(likelihood), centres[:QUANTILE_DRAWS, :, None]
 
     def quantiles(levels: Float) -> Float:
         return family.predictive_quantiles(few, variance, levels)[..., 0].T
 
     mean = family.predictive_mean(centres[..., None])[:, 0]
     interval = quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
-    if likelihood == "gaussian":
+    if family.normal_noise:
         rank_score = crps(truth, few[..., 0], np.sqrt(variance[:, 0]))
     else:
         fine = np.arange(1, 100) / 100

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.core.network import PIECEWISE_LINEAR
+from islab.core import families
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.tables.reading import is_number
@@ -92,7 +92,7 @@ def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
     identity = np.eye(len(network.scale.outputs))
     if reference is None:
         return identity
-    if network.likelihood != "categorical":
+    if not families.likelihood(network.likelihood).relative_predictor:
         raise ValueError(
             f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
             "None; a reference is for classes."
@@ -112,14 +112,15 @@ def reference_name(scale: Scale, reference: Output | None) -> str | None:
 def is_piecewise_linear(network: SparseNetwork) -> bool:
     """Whether the slope at a row is exact for the whole region around it."""
     shape = network.architecture
-    return shape.activation in PIECEWISE_LINEAR or not sum(shape.hidden)
+    return families.activation(shape.activation).piecewise_linear or not sum(shape.hidden)
 
 
 def require_piecewise_linear(network: SparseNetwork, remedy: str) -> None:
     """Refuses a network that is not linear around each row."""
     if not is_piecewise_linear(network):
+        linear = ", ".join(families.activations(piecewise_linear=True))
         raise ValueError(
-            f"Got activation={network.architecture.activation!r}, expected one of "
-            f"{', '.join(PIECEWISE_LINEAR)}, whose networks are exactly linear around each row; "
+            f"Got activation={network.architecture.activation!r}, expected one of {linear}, "
+            "whose networks are exactly linear around each row; "
             f"try {remedy}."
         )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -91,11 +93,12 @@ def drivers_of(explanation: LocalExplanation) -> Drivers:
     varies = np.broadcast_to(variance[:, None] > 0, slopes.shape)
     share = np.divide(slopes * distance, variance[:, None], out=nothing, where=varies)
     intercept = np.where(variance > 0, 1 - share.sum(axis=1), np.nan)
+    likelihood = families.likelihood(explanation.likelihood)
     return Drivers(
         covariates=explanation.covariates,
         outputs=explanation.outputs,
         share=share,
         intercept_share=intercept,
         variance=variance,
-        noise=explanation.noise if explanation.likelihood == "gaussian" else None,
+        noise=explanation.noise if likelihood.learns_noise else None,
     )

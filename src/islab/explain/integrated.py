@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import families
 from islab.core.network import preactivations
 from islab.core.sparse import SparseNetwork
 from islab.explain.choices import (
@@ -129,15 +130,15 @@ def _bends(network: SparseNetwork, rows: Float, start: Float) -> Float:
     Rows with fewer bends than others repeat the last: pieces of length 0.
     """
     shape = network.architecture
+    at = np.array(families.activation(shape.activation).bends or ())
     bends = np.broadcast_to(np.array([0.0, 1.0]), (len(rows), 2))
-    if shape.activation == "identity":
-        return bends
     for units in shape.units[:-1]:
         points = _along(rows, start, bends).reshape(-1, rows.shape[1])
         z = preactivations(
             shape, network.mean_weights(), network.bias_mu, network.standardise(points)
         )
         z = z[:, units].reshape(*bends.shape, -1)
+        z = (z[..., None] - at).reshape(*bends.shape, -1)
         before, after = z[:, :-1], z[:, 1:]
         crosses = before * after < 0
         share = np.divide(before, before - after, out=np.ones(before.shape), where=crosses)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.likelihoods import get_likelihood
+from islab.core import families
 from islab.core.network import slopes
 from islab.core.sparse import SparseNetwork
 
@@ -50,7 +50,7 @@ def linear_pieces(
     contrast : (outputs, outputs), optional
         Predictors and slopes are multiplied by it; the response is not.
     """
-    likelihood = get_likelihood(network.likelihood)
+    likelihood = families.likelihood(network.likelihood)
     shape, scale = network.architecture, network.scale
     columns = network.standardise(x)
     n_draws, n_rows, n_used, n_wanted = len(weights), len(x), shape.n_covariates, len(outputs)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from islab.core.architecture import LEAKY_SLOPE
-from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core import families
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
 from islab.export.sums import Sum, sums
@@ -65,9 +64,8 @@ class _Notation:
     unit: Callable[[int, int], str]
     eta: Callable[[str], str]
     power: Callable[[int], str]
-    activations: dict[str, Callable[[str], str]]
-    exp: Callable[[str], str]
-    responses: dict[str, Callable[[str, str, str], tuple[str, str]]]
+    response: Callable[[str, str], str]
+    spelling: str  # method of the families
 
 
 def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> list[str]:
@@ -75,6 +73,9 @@ def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> l
     all_sums = sums(network)
     number = _number(digits, notation.power)
     outputs = [notation.name(name) for name in names.outputs]
+    likelihood = families.likelihood(network.likelihood)
+    activate = getattr(families.activation(shape.activation), notation.spelling)
+    respond = getattr(likelihood, notation.spelling)
 
     def source(covariate: bool, index: int) -> str:
         if covariate:
@@ -86,15 +87,14 @@ def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> l
         right = _sum(unit, source, number, notation.times)
         if unit.layer < shape.n_layers - 1:
             left = notation.unit(unit.layer, unit.label)
-            right = notation.activations[shape.activation](right)
+            right = activate(right)
         else:
             left = notation.eta(outputs[unit.label])
         lines.append(left + notation.equals + right)
-    total = " + ".join(notation.exp(notation.eta(output)) for output in outputs)
-    response = notation.responses[network.likelihood]
-    for output in outputs:
-        left, right = response(output, notation.eta(output), total)
-        lines.append(left + notation.equals + right)
+    etas = [notation.eta(output) for output in outputs]
+    for output, eta in zip(outputs, etas, strict=True):
+        left = notation.response(likelihood.words.symbol, output)
+        lines.append(left + notation.equals + respond(eta, etas))
     return lines
 
 
@@ -150,23 +150,8 @@ _TEXT = _Notation(
     unit=lambda layer, label: f"h{layer}_{label}",
     eta=lambda output: f"eta({output})",
     power=lambda exponent: f"e{exponent}",
-    exp=lambda eta: f"exp({eta})",
-    activations={
-        "relu": lambda z: f"max(0, {z})",
-        "leaky_relu": lambda z: f"leaky_relu({z}, {LEAKY_SLOPE})",
-        "sigmoid": lambda z: f"1/(1 + exp(-({z})))",
-        "tanh": lambda z: f"tanh({z})",
-        "identity": lambda z: z,
-    },
-    responses={
-        "bernoulli": lambda y, eta, total: (f"P({y})", f"1/(1 + exp(-{eta}))"),
-        "categorical": lambda y, eta, total: (f"P({y})", f"exp({eta})/({total})"),
-        "gaussian": lambda y, eta, total: (f"E({y})", eta),
-        "poisson": lambda y, eta, total: (
-            f"E({y})",
-            f"exp(min({eta}, {LARGEST_LOG_RATE}))*(1 + max(0, {eta} - {LARGEST_LOG_RATE}))",
-        ),
-    },
+    response=lambda symbol, output: f"{symbol}({output})",
+    spelling="formula",
 )
 
 _LATEX = _Notation(
@@ -176,28 +161,6 @@ _LATEX = _Notation(
     unit=lambda layer, label: f"h_{{{layer},{label}}}",
     eta=lambda output: rf"\eta_{{{output}}}",
     power=lambda exponent: rf" \times 10^{{{exponent}}}",
-    exp=lambda eta: f"e^{{{eta}}}",
-    activations={
-        "relu": lambda z: rf"\max\left(0, {z}\right)",
-        "leaky_relu": lambda z: rf"\operatorname{{LeakyReLU}}_{{{LEAKY_SLOPE}}}\left({z}\right)",
-        "sigmoid": lambda z: rf"\operatorname{{sigmoid}}\left({z}\right)",
-        "tanh": lambda z: rf"\tanh\left({z}\right)",
-        "identity": lambda z: z,
-    },
-    responses={
-        "bernoulli": lambda y, eta, total: (
-            rf"P\left({y}\right)",
-            rf"\frac{{1}}{{1 + e^{{-{eta}}}}}",
-        ),
-        "categorical": lambda y, eta, total: (
-            rf"P\left({y}\right)",
-            rf"\frac{{e^{{{eta}}}}}{{{total}}}",
-        ),
-        "gaussian": lambda y, eta, total: (rf"E\left({y}\right)", eta),
-        "poisson": lambda y, eta, total: (
-            rf"E\left({y}\right)",
-            rf"e^{{\min\left({eta}, {LARGEST_LOG_RATE}\right)}}"
-            rf"\left(1 + \max\left(0, {eta} - {LARGEST_LOG_RATE}\right)\right)",
-        ),
-    },
+    response=lambda symbol, output: rf"{symbol}\left({output}\right)",
+    spelling="latex",
 )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import LEAKY_SLOPE
+from islab.core import families
 from islab.core.dependencies import needed
-from islab.core.likelihoods import LARGEST_LOG_RATE
 from islab.core.sparse import SparseNetwork
 from islab.io.files import replacing
 
@@ -29,7 +28,8 @@ def to_onnx(network: SparseNetwork, path: str | PathLike[str] | None = None) -> 
     """
     onnx = needed("onnx", "An ONNX model")
     graph = _Graph(onnx)
-    response = graph.response(network.likelihood, graph.predictor(network))
+    likelihood = families.likelihood(network.likelihood)
+    response = likelihood.onnx(graph, graph.predictor(network))
     graph.node("Identity", [response], "response")
     float64 = onnx.TensorProto.DOUBLE
     n_outputs = network.architecture.n_outputs
@@ -89,38 +89,13 @@ class _Graph:
             if covariates is not None:
                 parts.append(self._product(columns, covariates.view(flat)))
             if layer:
-                hidden = self.activate(shape.activation, value)
+                hidden = families.activation(shape.activation).onnx(self, value)
                 parts.append(self._product(hidden, shape.hidden_block(layer).view(flat)))
             value = self.constant(network.bias_mu[unit_numbers])
             for part in parts:
                 value = self.node("Add", [part, value])
         value = self.node("Mul", [value, self.constant(scale.y_scale)])
         return self.node("Add", [value, self.constant(scale.y_center)], "predictor")
-
-    def activate(self, activation: str, value: str) -> str:
-        # onnxruntime has no LeakyRelu in float64: it is the larger of z and a share of it.
-        if activation == "relu":
-            return self.node("Max", [value, self.constant(0.0)])
-        if activation == "leaky_relu":
-            return self.node("Max", [value, self.node("Mul", [value, self.constant(LEAKY_SLOPE)])])
-        if activation == "sigmoid":
-            return self.node("Sigmoid", [value])
-        if activation == "tanh":
-            return self.node("Tanh", [value])
-        return value
-
-    def response(self, likelihood: str, eta: str) -> str:
-        """The inverse link."""
-        if likelihood == "bernoulli":
-            return self.node("Sigmoid", [eta])
-        if likelihood == "categorical":
-            return self.node("Softmax", [eta], axis=-1)
-        if likelihood == "poisson":
-            capped = self.node("Min", [eta, self.constant(LARGEST_LOG_RATE)])
-            excess = self.node("Sub", [eta, capped])
-            factor = self.node("Add", [excess, self.constant(1.0)])
-            return self.node("Mul", [self.node("Exp", [capped]), factor])
-        return eta
 
     def _product(self, value: str, weights: NDArray[np.floating]) -> str:
         return self.node("MatMul", [value, self.constant(np.ascontiguousarray(weights.T))])

@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from islab.core.architecture import LEAKY_SLOPE
-from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core import families
 from islab.core.sparse import SparseNetwork
 from islab.export.sums import Sum, sums
-
-_ACTIVATIONS = {
-    "relu": "return 0.0 if z <= 0 else z",
-    "leaky_relu": f"return z if z > 0 else {LEAKY_SLOPE} * z",
-    "sigmoid": "return _sigmoid(z)",
-    "tanh": "return math.tanh(z)",
-    "identity": "return z",
-}
-
-_RESPONSES = {
-    "bernoulli": "return [_sigmoid(value) for value in eta]",
-    "categorical": """largest = max(eta)
-    grown = [math.exp(value - largest) for value in eta]
-    return [value / sum(grown) for value in grown]""",
-    "gaussian": "return eta",
-    "poisson": f"""cap = {LARGEST_LOG_RATE}
-    return [math.exp(min(value, cap)) * (1 + max(0.0, value - cap)) for value in eta]""",
-}
 
 _TEMPLATE = '''"""A network exported by islab. Depends on nothing but the standard library."""
 
@@ -64,13 +45,6 @@ def predict_named(row):
     return dict(zip(OUTPUTS, predict([row[name] for name in COVARIATES])))
 '''
 
-_RESPONSE_WORDS = {
-    "bernoulli": "the probability of 1",
-    "categorical": "the probability of each class",
-    "gaussian": "its expectation",
-    "poisson": "its expected count",
-}
-
 
 def to_python(network: SparseNetwork) -> str:
     """Source of a module with ``predictor(x)``, ``predict(x)`` and ``predict_named(row)``.
@@ -90,17 +64,18 @@ def to_python(network: SparseNetwork) -> str:
     True
     """
     written = sums(network)
+    likelihood = families.likelihood(network.likelihood)
     last = network.architecture.n_layers - 1
     lines = [_line(unit, number, unit.layer < last) for number, unit in enumerate(written)]
     first_output = len(written) - network.architecture.n_outputs
     return _TEMPLATE.format(
         covariates=_literals(network.scale.names),
         outputs=_literals(network.scale.outputs),
-        activation=_ACTIVATIONS[network.architecture.activation],
+        activation=families.activation(network.architecture.activation).python,
         sums="\n".join(lines),
         results=", ".join(f"u{number}" for number in range(first_output, len(written))),
-        response=_RESPONSES[network.likelihood],
-        response_words=_RESPONSE_WORDS[network.likelihood],
+        response=likelihood.python,
+        response_words=likelihood.words.prediction,
     )
 
 

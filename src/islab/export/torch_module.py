@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from islab.core.architecture import LEAKY_SLOPE
-from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core import families
 from islab.core.sparse import SparseNetwork
 
 
@@ -56,38 +55,20 @@ class TorchNetwork(nn.Module):
     def predictor(self, x: Tensor) -> Tensor:
         """The linear predictor in the user's units, (rows, outputs)."""
         columns = (x.to(self.x_center.dtype)[:, self.used] - self.x_center) / self.x_scale
+        activation = families.activation(self.activation)
         hidden = columns.new_zeros(len(columns), 0)
         for layer, bias in enumerate(self.biases):
             z = bias.expand(len(columns), -1)
             if layer < len(self.covariate_weights):
                 z = z + columns @ self.covariate_weights[layer].T
             if layer:
-                z = z + self._activate(hidden) @ self.hidden_weights[layer - 1].T
+                z = z + activation.torch(hidden) @ self.hidden_weights[layer - 1].T
             hidden = z
         return self.y_center + self.y_scale * hidden
 
     def forward(self, x: Tensor) -> Tensor:
         """The response, (rows, outputs)."""
-        eta = self.predictor(x)
-        if self.likelihood == "bernoulli":
-            return torch.sigmoid(eta)
-        if self.likelihood == "categorical":
-            return torch.softmax(eta, dim=-1)
-        if self.likelihood == "poisson":
-            capped = eta.clamp(max=LARGEST_LOG_RATE)
-            return torch.exp(capped) * (1 + eta - capped)
-        return eta
-
-    def _activate(self, z: Tensor) -> Tensor:
-        if self.activation == "relu":
-            return torch.relu(z)
-        if self.activation == "leaky_relu":
-            return nn.functional.leaky_relu(z, LEAKY_SLOPE)
-        if self.activation == "sigmoid":
-            return torch.sigmoid(z)
-        if self.activation == "tanh":
-            return torch.tanh(z)
-        return z
+        return families.likelihood(self.likelihood).torch(self.predictor(x))
 
 
 def _tensor(values: np.ndarray) -> Tensor:

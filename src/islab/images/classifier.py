@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from islab.core import families
 from islab.core.dependencies import needed
-from islab.core.likelihoods import get_likelihood
 from islab.core.posterior import Initial
 from islab.core.priors import EmpiricalBayes
 from islab.estimators.settings import hidden_widths
@@ -179,14 +179,14 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
         n_classes = len(source.classes)
         net = self._architecture(source.image_shape, n_classes)
-        likelihood = get_likelihood("categorical" if n_classes > 2 else "bernoulli")
+        likelihood = families.likelihood_of_classes(n_classes)
         start = ImagePosterior.initialise(
             net, np.random.default_rng(seed), Initial(), likelihood.name
         )
         # The constant model's predictor, from one row of each class counted so often.
         share = np.log(source.counts())
         start.head.bias_mu[net.head.units[-1]] = (
-            share - share.mean() if n_classes > 2 else share[1] - share[0]
+            share - share.mean() if likelihood.one_hot else share[1] - share[0]
         )
         flow = self.posterior == "flow"
         return ConvolutionEngine(start, seed=seed, flow=flow, device=self.device, betas=stage.betas)
@@ -299,7 +299,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         return lambda pixels: forward(posterior.architecture, drawn, pixels)
 
     def _probabilities(self, eta: Float) -> Float:
-        response = get_likelihood(self.network_.likelihood).mean(eta)
+        response = families.likelihood(self.network_.likelihood).mean(eta)
         if response.shape[-1] > 1:
             return response
         return np.concatenate([1 - response, response], axis=-1)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.likelihoods import get_likelihood
-from islab.core.network import PIECEWISE_LINEAR
+from islab.core import families
 from islab.core.scale import Scale
 from islab.explain.choices import Output, output_numbers
 from islab.explain.local import LocalExplanation, check_memory
@@ -90,10 +89,11 @@ def explain_images(
     around an image: intercept plus the sum of slope times pixel is the predictor, in every draw.
     """
     net, head = network.architecture, network.head
-    if net.activation not in PIECEWISE_LINEAR:
+    if not families.activation(net.activation).piecewise_linear:
+        linear = ", ".join(families.activations(piecewise_linear=True))
         raise ValueError(
-            f"Got activation={net.activation!r}, expected one of {', '.join(PIECEWISE_LINEAR)}, "
-            "whose networks are exactly linear around each image."
+            f"Got activation={net.activation!r}, expected one of {linear}, whose networks are "
+            "exactly linear around each image."
         )
     if not 0 < level < 1:
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
@@ -105,7 +105,7 @@ def explain_images(
     check_memory(n_draws, len(images), len(used), len(chosen))
     rng = np.random.default_rng(random_state)
     images = np.asarray(images, dtype=float)
-    likelihood = get_likelihood(network.likelihood)
+    likelihood = families.likelihood(network.likelihood)
 
     def piece(numbers: Any) -> tuple[Float, Float, Float]:
         link, gradient = slopes(net, numbers, images, head.covariates)

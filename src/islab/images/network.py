@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core import network as dense
 from islab.images.convolve import convolve, spread
 from islab.images.geometry import ImageArchitecture
@@ -58,14 +59,14 @@ def preactivations(net: ImageArchitecture, numbers: Numbers, images: Float) -> l
     ----------
     images : (rows, height, width, channels)
     """
-    found, maps = [], images
+    found, maps, activation = [], images, families.activation(net.activation)
     for layer, weights, biases in zip(
         net.convolutions, numbers.kernels, numbers.biases, strict=True
     ):
         z = convolve(maps, weights, layer)
         z += biases
         found.append(z)
-        maps = pool(dense.activate(net.activation, z), layer)
+        maps = pool(activation.value(z), layer)
     return found
 
 
@@ -95,13 +96,13 @@ def slopes(
     z = preactivations(net, numbers, images)
     read = _read(net, z, images, columns)
     eta, by_read = dense.slopes(net.head, numbers.head_weights, numbers.head_biases, read)
-    lead = eta.shape
+    lead, activation = eta.shape, families.activation(net.activation)
     gradient = np.zeros((*lead, prod(net.feature_shape)))
     gradient[..., slice(None) if columns is None else columns] = by_read
     for layer, weights, own in zip(
         reversed(net.convolutions), reversed(numbers.kernels), reversed(z), strict=True
     ):
-        slope = dense.activation_slope(net.activation, own)
+        slope = activation.slope(own)
         if layer.pool > 1:
             # Activations keep the order, so the largest sum becomes the largest number.
             slope = slope * winners(own, layer)
@@ -115,6 +116,6 @@ def _read(net: ImageArchitecture, z: list[Float], images: Float, columns: Index 
     """What the head reads, (rows, features)."""
     maps = images
     if z:
-        maps = pool(dense.activate(net.activation, z[-1]), net.convolutions[-1])
+        maps = pool(families.activation(net.activation).value(z[-1]), net.convolutions[-1])
     flat = maps.reshape(len(maps), -1)
     return flat if columns is None else flat[:, columns]

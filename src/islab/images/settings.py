@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from islab.core.network import PIECEWISE_LINEAR
+from islab.core import families
 from islab.estimators.rules import Rules, count, one_of, positive, widths
 from islab.learn.engines import EngineChoice
 
@@ -22,7 +22,6 @@ _RULES: Rules = {
     "stride": (widths, _EACH),
     "pool": (widths, _EACH),
     "hidden_layer_sizes": (widths, "widths such as (32,), or ()"),
-    "activation": (one_of(*PIECEWISE_LINEAR), f"one of {', '.join(PIECEWISE_LINEAR)}"),
     "batch_size": (count, _COUNT),
     "max_epochs": (count, _COUNT),
     "learning_rate_init": (positive, "a positive number"),
@@ -33,7 +32,9 @@ _RULES: Rules = {
 
 def check_image_params(params: dict[str, Any]) -> None:
     """Refuses values that no fit can use, with the parameter's name and its rule."""
-    for name, (rule, expected) in _RULES.items():
+    linear = families.activations(piecewise_linear=True)
+    activation = (one_of(*linear), f"one of {', '.join(linear)}")
+    for name, (rule, expected) in {"activation": activation, **_RULES}.items():
         if not rule(params[name]):
             raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
     engine_choice(params)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.equations import inverse_softplus
-from islab.core.network import activate
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork, used_multipliers
@@ -242,11 +242,12 @@ def _constant_values(
     """Values of the places that no pixel feeds at the posterior mean, 0 elsewhere."""
     net = posterior.architecture
     values: list[Float] = [np.zeros(net.pixel_shape)]
+    activation = families.activation(net.activation)
     for number, layer in enumerate(net.convolutions):
         kernel = posterior.kernels[number]
         weights = np.where(kept[number], _means(kernel), 0.0)
         z = convolve(values[-1][None], weights, layer)[0] + kernel.bias_mu
-        pooled = pool(activate(net.activation, z)[None], layer)[0]
+        pooled = pool(activation.value(z)[None], layer)[0]
         values.append(np.where(fed[number + 1], 0.0, pooled))
     return values
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.estimators.state import CLASS_TYPES
@@ -99,7 +100,7 @@ def _model(
         return model
     model.history_ = History.from_array(arrays["history"].reshape(-1, len(COLUMNS)))
     shapes = [*(layer.dense for layer in net.convolutions), net.head]
-    likelihood = "categorical" if len(model.classes_) > 2 else "bernoulli"
+    likelihood = families.likelihood_of_classes(len(model.classes_)).name
     parts = [
         _posterior(shape, _own(arrays, f"part{number}."), likelihood)
         for number, shape in enumerate(shapes)

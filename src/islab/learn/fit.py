@@ -17,8 +17,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import get_likelihood
 from islab.core.posterior import Initial, Posterior
 from islab.core.priors import Prior
 from islab.learn.checkpoint import Checkpoint
@@ -102,7 +102,7 @@ def fit(
     problem : Problem
         Data on the scale the network shall see.
     likelihood : str
-        bernoulli, categorical, gaussian or poisson.
+        Name of a likelihood; see :mod:`islab.core.families`.
     seed : int
         Same seed, same result.
     engine : EngineChoice, optional
@@ -115,7 +115,7 @@ def fit(
         Folder for checkpoints; a later call with the same arguments goes on from there, and one
         with others is refused.
     """
-    engine = engine or EngineChoice()
+    engine = (engine or EngineChoice()).serving(likelihood, recipe.activation)
     folder = None if checkpoint is None else Path(checkpoint)
     session = _Session(problem, likelihood, recipe, engine, folder)
     seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
@@ -290,7 +290,7 @@ class _Session:
     def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
         rng = np.random.default_rng(seed)
         start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
-        bias = get_likelihood(self.likelihood).initial_bias(self.problem.y)
+        bias = families.likelihood(self.likelihood).initial_bias(self.problem.y)
         start.bias_mu[start.architecture.units[-1]] = bias
         return start
 

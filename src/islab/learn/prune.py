@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.likelihoods import get_likelihood
-from islab.core.network import activate, preactivations, unit_flows
+from islab.core import families
+from islab.core.network import preactivations, unit_flows
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
@@ -116,7 +116,8 @@ def removals(
 
 def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np.float64]:
     """Generalised Gauss-Newton matrix of the used weights and all biases, at their means."""
-    net, likelihood = posterior.architecture, get_likelihood(posterior.likelihood)
+    net, likelihood = posterior.architecture, families.likelihood(posterior.likelihood)
+    activation = families.activation(net.activation)
     weights, (sources, targets) = posterior.mean_weights(), net.ends
     n_parameters, row_roots = len(used) + net.n_units, np.sqrt(problem.row_weights)[:, None]
     total = np.zeros((n_parameters, n_parameters))
@@ -126,7 +127,7 @@ def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np
         z = preactivations(net, weights, posterior.bias_mu, x)
         roots = likelihood.hessian_roots(z[:, net.units[-1]], posterior.noise)
         flows = unit_flows(net, weights, z, roots * row_roots[rows])
-        sent = np.concatenate([x, activate(net.activation, z)], axis=1)
+        sent = np.concatenate([x, activation.value(z)], axis=1)
         by_weight = flows[..., targets[used]] * sent[:, sources[used]]
         jacobian = np.concatenate([by_weight, flows], axis=2).reshape(-1, n_parameters)
         total += jacobian.T @ jacobian

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import moments, sigmoid, softplus
-from islab.core.network import activate
 from islab.core.paths import fed_units, heard_units
 from islab.learn.engines.base import Parameters
 
@@ -63,11 +63,11 @@ def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -
     mean, _ = moments(now.mu, softplus(now.rho), sigmoid(now.lam))
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     bias_sd = softplus(now.bias_rho)
-    shift = np.zeros(architecture.n_units)
+    shift, activation = np.zeros(architecture.n_units), families.activation(architecture.activation)
     for layer in range(1, architecture.n_layers):
         below, here = architecture.units[layer - 1], architecture.units[layer]
         centre = now.bias_mu[below] + shift[below]
-        values = activate(architecture.activation, centre[:, None] + bias_sd[below, None] * nodes)
+        values = activation.value(centre[:, None] + bias_sd[below, None] * nodes)
         constant = np.where(dropped[below], values @ (weights / weights.sum()), 0.0)
         shift[here] = architecture.hidden_block(layer).view(mean) @ constant
     return shift

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.explain.choices import baseline_name, output_numbers
 from islab.explain.drivers import Drivers
 from islab.explain.integrated import IntegratedGradients
@@ -30,7 +31,6 @@ Float = NDArray[np.floating]
 
 BAR = 0.27
 MOST_PANELS = 40
-SCALES = {"bernoulli": "logit", "categorical": "class score", "poisson": "log rate"}
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     response, summary = explanation.response[row, output], explanation.response_summary
     low, high = summary.lower[row, output], summary.upper[row, output]
     name = shown(explanation.outputs[output])
-    if explanation.likelihood in ("bernoulli", "categorical"):
+    if families.likelihood(explanation.likelihood).words.symbol == "P":
         name = f"P({name})"
     return f"row {row}, {name} = {number(response)} [{number(low)}, {number(high)}]"
 
@@ -208,7 +208,8 @@ def _with_values(names: Sequence[str], values: Float) -> list[str]:
 def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     """What the bars add up to."""
     link, intercept = explanation.link[row, output], explanation.intercept[row, output]
-    scale = SCALES.get(explanation.likelihood, shown(explanation.outputs[output]))
+    words = families.likelihood(explanation.likelihood).words
+    scale = words.predictor or shown(explanation.outputs[output])
     if explanation.reference is not None:
         against = "the mean" if explanation.reference == "centred" else explanation.reference
         scale += f" against {shown(against)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from islab.core import families
 from islab.core.sparse import SparseNetwork
 from islab.plots.style import on_one_line
 
@@ -192,5 +193,5 @@ def _width(kind: str, text: str) -> float:
 
 def _title(network: SparseNetwork, stage: int) -> str:
     if stage == network.architecture.n_layers:
-        return "class" if network.likelihood == "categorical" else "output"
+        return families.likelihood(network.likelihood).words.output
     return f"into layer {stage}"

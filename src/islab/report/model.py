@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import families
 from islab.core.names import printable
-from islab.plots.bars import SCALES
 from islab.report.charts import history_charts
 from islab.report.environment import own_script, render
 from islab.report.graph import path_graph
 from islab.report.rows import chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of
-from islab.report.whatif import draws_that_fit, network_data
+from islab.report.whatif import draws_that_fit, family_script, network_data
 from islab.tables.targets import in_order
 
 if TYPE_CHECKING:
@@ -109,9 +109,11 @@ def render_report(
     used = everything.covariates[everything.covariates["count"] > 0]
     used = used.sort_values("contribution", ascending=False, kind="stable")
     offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
+    script = family_script([network.likelihood], [network.architecture.activation])
     return render(
         "model.html",
-        **own_script("network.js", "page.js"),
+        **own_script("network.js", "page.js", first=script),
+        likelihood=families.likelihood(network.likelihood),
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=model.summary(),
         network=network,
@@ -138,7 +140,7 @@ def render_report(
             "settings": [setting.to_dict() for setting in offered],
             "rows": [_start(covariates[row], network, offered) for row in (middle, *chosen)],
             "range": _range(network, response),
-            "scale": SCALES.get(network.likelihood),
+            "scale": families.likelihood(network.likelihood).words.predictor,
         },
     )
 
@@ -155,7 +157,8 @@ def _range(network: SparseNetwork, response: Float) -> list[float]:
     """Where predicted numbers lie, with room for noise."""
     room = 2 * float(np.sqrt(network.noise_in_units().max()))
     low, high = float(response.min()) - room, float(response.max()) + room
-    return [max(low, 0.0), high] if network.likelihood == "poisson" else [low, high]
+    least, most = families.likelihood(network.likelihood).support
+    return [max(low, least), min(high, most)]
 
 
 def _response(model: Any, X: Any) -> Float:

@@ -1,5 +1,5 @@
-"use strict";
-/* The network that the page holds, evaluated as Python does: predictions, slopes, intervals. */
+/* The network that the page holds, evaluated as Python does: predictions, slopes, intervals.
+   LIKELIHOODS and ACTIVATIONS are the families' own scripts; see core/families. */
 
 class Network {
   /* `data` is what whatif.py wrote; the first draw is the posterior mean. */
@@ -7,6 +7,8 @@ class Network {
     this.data = data;
     this.weights = Network.unpacked(data.weights, data.edges.length, data.n_draws + 1);
     this.biases = Network.unpacked(data.biases, data.n_units, data.n_draws + 1);
+    this.likelihood = LIKELIHOODS[data.likelihood];
+    this.activation = ACTIVATIONS[data.activation];
     this.firstOutput = data.n_units - data.outputs.length;
   }
 
@@ -20,33 +22,13 @@ class Network {
     );
   }
 
-  activate(z) {
-    switch (this.data.activation) {
-      case "relu": return z > 0 ? z : 0;
-      case "leaky_relu": return z > 0 ? z : this.data.leaky_slope * z;
-      case "sigmoid": return 1 / (1 + Math.exp(-z));
-      case "tanh": return Math.tanh(z);
-      default: return z;
-    }
-  }
-
-  activationSlope(z) {
-    switch (this.data.activation) {
-      case "relu": return z > 0 ? 1 : 0;
-      case "leaky_relu": return z > 0 ? 1 : this.data.leaky_slope;
-      case "sigmoid": return this.activate(z) * (1 - this.activate(z));
-      case "tanh": return 1 - Math.tanh(z) ** 2;
-      default: return 1;
-    }
-  }
-
   /* Predictor of each output, and slopes [output][covariate], of one draw, in the user's units. */
   piece(draw, x) {
     const { edges, outputs, x_scale, y_center, y_scale } = this.data;
     const weights = this.weights[draw];
     const z = Float64Array.from(this.biases[draw]);
     edges.forEach(([fromCovariate, source, target], edge) => {
-      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activate(z[source]));
+      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
     });
     const link = outputs.map((_, k) => y_center[k] + y_scale[k] * z[this.firstOutput + k]);
     const slopes = outputs.map((_, k) => {
@@ -57,33 +39,16 @@ class Network {
         const [fromCovariate, source, target] = edges[edge];
         const sent = flow[target] * weights[edge];
         if (fromCovariate) slope[source] += sent;
-        else flow[source] += sent * this.activationSlope(z[source]);
+        else flow[source] += sent * this.activation.slope(z[source]);
       }
       return slope.map((value, column) => (value * y_scale[k]) / x_scale[column]);
     });
     return { link, slopes };
   }
 
-  response(link) {
-    switch (this.data.likelihood) {
-      case "bernoulli": return link.map((eta) => 1 / (1 + Math.exp(-eta)));
-      case "categorical": {
-        const largest = Math.max(...link);
-        const grown = link.map((eta) => Math.exp(eta - largest));
-        const total = grown.reduce((sum, value) => sum + value, 0);
-        return grown.map((value) => value / total);
-      }
-      case "poisson": return link.map((eta) => {
-        const capped = Math.min(eta, this.data.largest_log_rate);
-        return Math.exp(capped) * (1 + eta - capped);
-      });
-      default: return link.slice();
-    }
-  }
-
   /* Scores of classes have no origin of their own: they are given against their mean. */
   centred({ link, slopes }) {
-    if (this.data.likelihood !== "categorical") return { link, slopes };
+    if (!this.data.relative) return { link, slopes };
     const mean = link.reduce((sum, value) => sum + value, 0) / link.length;
     return {
       link: link.map((value) => value - mean),
@@ -104,7 +69,7 @@ class Network {
     const { x_center, x_scale, level, outputs } = this.data;
     const standardised = x.map((value, j) => (value - x_center[j]) / x_scale[j]);
     const pieces = this.weights.map((_, draw) => this.piece(draw, standardised));
-    const draws = pieces.slice(1).map(({ link }) => this.response(link));
+    const draws = pieces.slice(1).map(({ link }) => this.likelihood.response(link));
     const told = pieces.map((piece) => this.centred(piece));
     const added = told.map(({ slopes }) =>
       groups.map((group) =>
@@ -139,20 +104,11 @@ class Network {
 
   /* Interval of a new value: noise included. Classes are no numbers and have none. */
   predictive(sorted) {
-    const { level, likelihood, noise } = this.data;
-    const ends = [(1 - level) / 2, (1 + level) / 2];
-    if (likelihood === "gaussian") {
-      return ends.map((end, i) =>
-        sorted.map((centres, k) =>
-          mixtureQuantile(centres, Math.sqrt(noise[k]), end, this.data.normal_ends[i],
-            this.data.bisections),
-        ),
-      );
-    }
-    if (likelihood === "poisson") {
-      return ends.map((end) => sorted.map((rates) => countQuantile(rates, end)));
-    }
-    return null;
+    if (!this.likelihood.interval) return null;
+    const { level, noise } = this.data;
+    return [(1 - level) / 2, (1 + level) / 2].map((share) =>
+      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k])),
+    );
   }
 }
 
@@ -164,14 +120,11 @@ function quantile(sorted, share) {
   return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
 }
 
-/* Of an equal mixture of normals, by bisection. */
-function mixtureQuantile(centres, sd, share, reach, bisections) {
-  let low = centres[0] + reach * sd;
-  let high = centres[centres.length - 1] + reach * sd;
-  for (let step = 0; step < bisections; step++) {
+/* Where a share of a distribution lies below, between two ends. */
+function bisected(below, share, low, high) {
+  for (let step = 0; step < 70; step++) {
     const middle = (low + high) / 2;
-    const below = centres.reduce((sum, centre) => sum + normalShare((middle - centre) / sd), 0);
-    if (below / centres.length < share) low = middle;
+    if (below(middle) < share) low = middle;
     else high = middle;
   }
   return (low + high) / 2;
@@ -194,43 +147,4 @@ function normalShare(z) {
   let fraction = size;
   for (let k = 60; k > 0; k--) fraction = size + k / fraction;
   return z > 0 ? 1 - density / fraction : density / fraction;
-}
-
-/* Smallest count that an equal mixture of Poisson counts does not exceed with that share. */
-function countQuantile(rates, share) {
-  const largest = rates[rates.length - 1];
-  let low = -1;
-  let high = Math.ceil(10 + largest + 20 * Math.sqrt(largest));
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    const below = rates.reduce((sum, rate) => sum + countShare(middle, rate), 0) / rates.length;
-    if (below < share) low = middle;
-    else high = middle;
-  }
-  return high;
-}
-
-/* Share of Poisson counts up to k, summed from k away from the middle. */
-function countShare(k, rate) {
-  if (rate === 0) return 1;
-  const down = k < rate;
-  let count = down ? k : k + 1;
-  let term = Math.exp(count * Math.log(rate) - rate - logFactorial(count));
-  let sum = 0;
-  while (term > 1e-17 * sum && term > 0) {
-    sum += term;
-    term *= down ? count / rate : rate / (count + 1);
-    count += down ? -1 : 1;
-  }
-  return down ? sum : 1 - sum;
-}
-
-function logFactorial(n) {
-  if (n < 20) {
-    let product = 1;
-    for (let k = 2; k <= n; k++) product *= k;
-    return Math.log(product);
-  }
-  const series = 1 / (12 * n) - 1 / (360 * n ** 3) + 1 / (1260 * n ** 5);
-  return n * Math.log(n) - n + 0.5 * Math.log(2 * Math.PI * n) + series;
 }

@@ -127,7 +127,7 @@ function probability(value) {
   const form = document.getElementById("settings");
   if (!form) return;
   const { network, settings, rows } = DATA;
-  const isClass = network.likelihood === "bernoulli" || network.likelihood === "categorical";
+  const isClass = network.symbol === "P";
   const told = isClass ? probability : shown;
   const percent = `${Number((100 * network.level).toPrecision(6))} %`;
   const begin = document.getElementById("begin");
@@ -215,8 +215,7 @@ function probability(value) {
   }
 
   /* Where a response stands on its track, in percent. */
-  const low = isClass ? 0 : DATA.range[0];
-  const high = isClass ? 1 : DATA.range[1];
+  const [low, high] = DATA.range;
   const place = (value) => `${Math.max(0, Math.min(1, (value - low) / (high - low))) * 100}%`;
   const span = (a, b) => {
     const left = Math.max(0, Math.min(1, (a - low) / (high - low)));

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import families
 from islab.explain import LocalExplanation, explain_local
 from islab.explain.summary import summarise
-from islab.plots.bars import SCALES
 from islab.plots.style import number, on_one_line
 from islab.report.variables import Setting
 
@@ -113,6 +113,7 @@ def tell_rows(
     if not rows:
         return []
     network = model.network_
+    likelihood = families.likelihood(network.likelihood)
     explanation = explain_local(
         network,
         covariates[list(rows)],
@@ -120,7 +121,7 @@ def tell_rows(
         n_draws=n_draws,
         random_state=model.seed_,
         approximate=True,
-        reference="centred" if network.likelihood == "categorical" else None,
+        reference="centred" if likelihood.relative_predictor else None,
         baseline="center",
     )
     truth = None if y is None else np.asarray(y)[list(rows)]
@@ -141,7 +142,7 @@ def tell_rows(
 
 def _outputs_to_tell(explanation: LocalExplanation, row: int) -> list[int]:
     """All outputs of a regression, of classes the most probable."""
-    if explanation.likelihood == "categorical":
+    if families.likelihood(explanation.likelihood).one_hot:
         return [int(explanation.response_summary.mean[row].argmax())]
     return list(range(min(len(explanation.outputs), MOST_OUTPUTS)))
 
@@ -151,7 +152,7 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     mean, low, high = (part[row, output] for part in (summary.mean, summary.lower, summary.upper))
     name = on_one_line(explanation.outputs[output])
     words = number
-    if explanation.likelihood in ("bernoulli", "categorical"):
+    if families.likelihood(explanation.likelihood).words.symbol == "P":
         name, words = f"P({name})", _probability
     value = words(mean)
     relation = " " if value[0] in "<>" else " = "
@@ -190,7 +191,8 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     else:
         shown += rest
     link, intercept = explanation.link[row, output], explanation.intercept[row, output]
-    scale = SCALES.get(explanation.likelihood, on_one_line(explanation.outputs[output]))
+    scale = families.likelihood(explanation.likelihood).words.predictor
+    scale = scale or on_one_line(explanation.outputs[output])
     bars = link - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
     start, note = "at the center", ""

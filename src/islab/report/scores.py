@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.core.likelihoods import get_likelihood
+from islab.core import families
 from islab.estimators.draws import by_rows
 from islab.evaluate import interval_coverage, interval_width, score_classes
 from islab.plots.predictive import calibration
@@ -148,7 +148,7 @@ def _regressor_scores(model: Any, X: Any, y: ArrayLike, level: float) -> Scores:
 
 
 def _predicted(model: Any, X: Any, observed: Float, level: float, which: str) -> _Predicted:
-    likelihood = get_likelihood(model.network_.likelihood)
+    likelihood = families.likelihood(model.network_.likelihood)
     noise = model.network_.noise_in_units()
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
     covariates = model._covariates(X)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import LEAKY_SLOPE
-from islab.core.likelihoods import LARGEST_LOG_RATE
+from islab.core import families
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
 from islab.explain.choices import is_piecewise_linear
@@ -18,7 +18,6 @@ Float = NDArray[np.floating]
 
 LARGEST_DRAWS = 1_000_000
 FEWEST_DRAWS = 20
-BISECTIONS = 60
 
 
 def draws_that_fit(network: SparseNetwork, n_draws: int) -> int:
@@ -34,8 +33,6 @@ def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) 
     packed as base64 of little-endian doubles, which loses nothing; the first is the posterior
     mean.
     """
-    from scipy.special import ndtri
-
     weights, biases = network.draw(n_draws, np.random.default_rng(seed))
     weights = np.vstack([network.edge_means(), weights[:, network.edges]])
     biases = np.vstack([network.bias_mu, biases])
@@ -49,15 +46,14 @@ def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) 
         for e in order
     ]
     scale, used = network.scale, network.covariates
+    likelihood = families.likelihood(network.likelihood)
     return {
         "likelihood": network.likelihood,
         "activation": network.architecture.activation,
-        "leaky_slope": LEAKY_SLOPE,
-        "largest_log_rate": LARGEST_LOG_RATE,
-        "bisections": BISECTIONS,
+        "relative": likelihood.relative_predictor,
+        "symbol": likelihood.words.symbol,
         "exact": is_piecewise_linear(network),
         "level": level,
-        "normal_ends": ndtri([(1 - level) / 2, (1 + level) / 2]).tolist(),
         "n_units": network.architecture.n_units,
         "outputs": [printable(name) for name in scale.outputs],
         "covariates": [printable(scale.names[column]) for column in used],
@@ -71,6 +67,21 @@ def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) 
         "weights": _packed(weights[:, order]),
         "biases": _packed(biases),
     }
+
+
+def family_script(likelihoods: Iterable[str], activations: Iterable[str]) -> str:
+    """The families' own JavaScript by their names, for ``network.js``.
+
+    It comes from the registered objects alone; a model's file holds nothing but names.
+    """
+    objects = {
+        "LIKELIHOODS": {name: families.likelihood(name).javascript for name in likelihoods},
+        "ACTIVATIONS": {name: families.activation(name).javascript for name in activations},
+    }
+    return "".join(
+        f"const {kind} = {{{', '.join(f'{name}: {source}' for name, source in each.items())}}};\n"
+        for kind, each in objects.items()
+    )
 
 
 def _packed(values: Float) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_array, column_or_1d
 
-from islab.core.likelihoods import LARGEST_COUNT
+from islab.core import families
 from islab.tables.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.tables.frames import frame_columns, is_frame, n_rows
 from islab.tables.reading import is_number
@@ -123,16 +123,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
             f"Got {values[wrong][0]} in y (row {row}; NaN and inf are no numbers), "
             "expected a finite number for each row; try to drop rows without one."
         )
-    if likelihood == "poisson" and (values < 0).any():
-        raise ValueError(
-            f"Got {values.min()} in y with likelihood='poisson', expected counts, 0 or more; try "
-            "likelihood='gaussian'."
-        )
-    if likelihood == "poisson" and (values >= LARGEST_COUNT).any():
-        raise ValueError(
-            f"Got {values.max():g} in y with likelihood='poisson', expected counts below "
-            f"{LARGEST_COUNT:.3g}; try a larger unit, such as thousands, or likelihood='gaussian'."
-        )
+    families.likelihood(likelihood).check_target(values)
     return values
 
 
@@ -153,9 +144,9 @@ def _has_times(y: Any) -> bool:
 def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[Float, Float]:
     """Center and scale on which targets (rows, outputs) are learned.
 
-    Only Gaussian ones that vary have others than 0 and 1.
+    Others than 0 and 1 have only those that vary, with a likelihood that scales its target.
     """
-    if likelihood != "gaussian":
+    if not families.likelihood(likelihood).scales_target:
         return np.zeros(target.shape[1]), np.ones(target.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         center = np.average(target, axis=0, weights=weight)

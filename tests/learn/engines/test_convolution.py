@@ -5,8 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from islab.core import families
 from islab.core.equations import gaussian_kl, kl, moments
-from islab.core.likelihoods import get_likelihood
 from islab.core.posterior import Initial
 from islab.core.priors import Prior
 from islab.images import ImageArchitecture, ImagePosterior
@@ -164,7 +164,7 @@ def test_the_loss_is_the_likelihoods():
         part._parts(part.theta.data)[4].fill_(-60.0)
     images, y = batch()
     eta = made.forward(images)[0].detach().numpy()
-    expected = get_likelihood("categorical").nll(y.numpy(), eta, np.ones(1)).sum()
+    expected = families.likelihood("categorical").nll(y.numpy(), eta, np.ones(1)).sum()
     assert float(made.step(images, y, 0.0, 0.0, 0.0)) == pytest.approx(expected, rel=1e-9)
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 native = pytest.importorskip("islab.learn.engines.native")
 
-from islab.core.architecture import ACTIVATIONS  # noqa: E402
-from islab.core.likelihoods import LIKELIHOODS  # noqa: E402
+from islab.core import families  # noqa: E402
 from islab.learn.engines import Steps  # noqa: E402
 from islab.learn.engines.native import NativeEngine  # noqa: E402
 from tests.learn.engines.native_cases import SHAPES, assert_same_steps, flat, make_case  # noqa: E402
@@ -24,13 +23,15 @@ INSTRUCTIONS = native._kernel.instruction_sets()
 # -- the same steps as torch ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("activation", "likelihood"), list(product(ACTIVATIONS, LIKELIHOODS)))
+@pytest.mark.parametrize(
+    ("activation", "likelihood"), list(product(families.activations(), families.likelihoods()))
+)
 @pytest.mark.parametrize("shape", list(SHAPES.values()), ids=list(SHAPES))
 def test_steps_equal_torch(shape, activation, likelihood):
     assert_same_steps(make_case(**shape, activation=activation, likelihood=likelihood))
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("likelihood", families.likelihoods())
 def test_steps_with_sample_weights_equal_torch(likelihood):
     assert_same_steps(make_case(likelihood=likelihood, weighted=True))
 
@@ -45,7 +46,7 @@ def test_steps_with_another_memory_equal_torch():
 
 
 @pytest.mark.parametrize("instructions", INSTRUCTIONS)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("likelihood", families.likelihoods())
 def test_every_instruction_set_takes_the_same_steps(instructions, likelihood):
     kind = type("Variant", (NativeEngine,), {"instructions": instructions})
     assert_same_steps(make_case(likelihood=likelihood, df=3.0), kind)
@@ -86,8 +87,8 @@ def test_no_noise_rate_keeps_the_noise():
     covariates=st.integers(0, 20),
     outputs=st.integers(1, 9),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=3),
-    likelihood=st.sampled_from(sorted(LIKELIHOODS)),
-    activation=st.sampled_from(ACTIVATIONS),
+    likelihood=st.sampled_from(sorted(families.likelihoods())),
+    activation=st.sampled_from(families.activations()),
     input_skip=st.booleans(),
     weighted=st.booleans(),
     seed=st.integers(0, 2**31),
@@ -100,8 +101,8 @@ def test_steps_of_any_shape_equal_torch(hidden, sizes, **rest):
 
 
 @pytest.mark.parametrize("instructions", INSTRUCTIONS)
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("likelihood", families.likelihoods())
+@pytest.mark.parametrize("activation", families.activations())
 def test_single_precision_gradients_are_right_to_five_digits(activation, likelihood, instructions):
     case = make_case(activation=activation, likelihood=likelihood, sizes=(40,), weighted=True)
     kind = type("Variant", (NativeEngine,), {"instructions": instructions})
@@ -113,7 +114,7 @@ def test_single_precision_gradients_are_right_to_five_digits(activation, likelih
     np.testing.assert_allclose(gradient, exact, rtol=1e-5, atol=1e-6 * abs(exact).max())
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("likelihood", families.likelihoods())
 @pytest.mark.parametrize("shape", list(SHAPES.values()), ids=list(SHAPES))
 def test_five_single_precision_steps_are_right_to_five_digits(shape, likelihood):
     # Adam divides by the size of the gradient: where rounding decides a gradient's sign, any
@@ -143,7 +144,7 @@ def test_divergence_equals_torch(shape, df):
     assert case.native().kl() == pytest.approx(case.torch().kl(), rel=1e-12)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.parametrize("likelihood", families.likelihoods())
 def test_expected_nll_equals_torch_on_average(likelihood):
     case = make_case(likelihood=likelihood, weighted=True)
     ours = [case.native().expected_nll(20, seed) for seed in range(30)]
@@ -157,7 +158,7 @@ def test_expected_nll_without_spread_is_the_nll_of_all_rows():
     case.posterior.lam[...] = 60.0
     case.posterior.rho[...] = -40.0
     case.posterior.bias_rho[...] = -40.0
-    nll = LIKELIHOODS["bernoulli"].nll
+    nll = families.likelihood("bernoulli").nll
     eta = case.posterior.sample_predictor(case.problem.x, 1, np.random.default_rng(0))[0]
     expected = nll(case.problem.y, eta, case.posterior.noise).sum()
     assert case.native().expected_nll(2, 0) == pytest.approx(expected, rel=1e-9)
@@ -283,7 +284,7 @@ def test_the_posterior_is_a_copy_in_double_precision():
 
 @pytest.mark.parametrize("name", ["mu", "rho", "lam", "bias_mu", "bias_rho"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 def test_a_parameter_that_is_no_number_gives_a_loss_that_is_none(name, dtype, activation):
     case = make_case(activation=activation)
     engine = case.native(dtype)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from islab.core.architecture import ACTIVATIONS
+from islab.core import families
 from islab.core.network import forward
 from islab.core.priors import Prior
 from islab.learn.engines import Problem, Steps
@@ -37,7 +37,7 @@ def loss(engine, theta, rows, eps, kl_weight):
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("activation", families.activations())
 @pytest.mark.parametrize("input_skip", [True, False])
 def test_gradient_matches_finite_differences(likelihood, activation, input_skip):
     rng = np.random.default_rng(0)

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from islab.core import families
+
 TASKS = ("classification", "regression", "counts")
 
 
@@ -104,7 +106,7 @@ def _network(name: str, task: str) -> Any:
     if task == "counts":
         if "likelihood" not in estimator().get_params():
             raise ValueError(f"{name} has no likelihood for counts; try task 'regression'.")
-        params["likelihood"] = "poisson"
+        params["likelihood"] = families.likelihoods("counts")[0]
     return estimator(**params)
 
 

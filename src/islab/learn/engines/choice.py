@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.posterior import Posterior
 from islab.learn.engines.base import Engine, Problem
@@ -74,6 +75,13 @@ class EngineChoice:
                 "installed; install a wheel of islab-bnn, a C++ compiler, or "
                 "`pip install islab-bnn[torch]`."
             ) from error
+
+    def serving(self, likelihood: str, activation: str) -> EngineChoice:
+        """The same choice, or torch for ``auto`` if a family has no compiled version."""
+        chosen = families.likelihood(likelihood), families.activation(activation)
+        if self.name != "auto" or all(family.kernel for family in chosen):
+            return self
+        return replace(self, name="torch")
 
     def with_independent_weights(self) -> EngineChoice:
         """The same choice for an LRT posterior."""

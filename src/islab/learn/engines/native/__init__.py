@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from islab.core.architecture import LEAKY_SLOPE, Architecture
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.equations import quadrature, student_log_constant
-from islab.core.likelihoods import LARGEST_LOG_RATE, get_likelihood
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -79,7 +79,7 @@ class NativeEngine:
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        self.likelihood = get_likelihood(posterior.likelihood)
+        self.likelihood = families.likelihood(posterior.likelihood)
         self._check(posterior, problem)
         self.n_rows = problem.n_rows
         self.n_weights_initial = posterior.n_weights_initial
@@ -91,15 +91,13 @@ class NativeEngine:
             self._array(problem.y),
             None if weight is None else self._array(weight),
             self._offset(problem),
-            likelihood=self.likelihood.name,
+            likelihood=_compiled(self.likelihood),
             rules=_kernel.Rules(
                 beta1=betas[0],
                 beta2=betas[1],
                 epsilon=ADAM_EPS,
                 largest_rho=LARGEST_RHO,
                 largest_lambda=LARGEST_LAMBDA,
-                leaky_slope=LEAKY_SLOPE,
-                largest_log_rate=LARGEST_LOG_RATE,
                 noise_rate=noise_rate if self.likelihood.learns_noise else 0.0,
             ),
             instructions=self.instructions,
@@ -238,12 +236,9 @@ class NativeEngine:
         return np.array(values, dtype=self.dtype, order="C")
 
     def _offset(self, problem: Problem) -> NDArray | None:
-        """The part of each row's NLL that no parameter moves: log y! of counts."""
-        if self.likelihood.name != "poisson":
-            return None
-        from scipy.special import gammaln
-
-        return self._array(gammaln(np.asarray(problem.y, dtype=float) + 1).sum(axis=1))
+        """The part of each row's NLL that no parameter moves and the kernel leaves out."""
+        constant = self.likelihood.nll_constant(problem.y)
+        return None if constant is None else self._array(constant)
 
     def _check(self, posterior: Posterior, problem: Problem) -> None:
         if self.dtype not in LEARNERS:
@@ -268,8 +263,18 @@ def _wiring(architecture: Architecture) -> dict:
     return {
         "widths": architecture.widths,
         "input_skip": architecture.input_skip,
-        "activation": architecture.activation,
+        "activation": _compiled(families.activation(architecture.activation)),
     }
+
+
+def _compiled(family: families.Likelihood | families.Activation) -> tuple[str, float]:
+    """Name and constant of a family's compiled version."""
+    if family.kernel is None:
+        raise ValueError(
+            f"Got {family.name!r} with the native engine, expected a family that is compiled; try "
+            "engine='torch'."
+        )
+    return family.kernel.name, family.kernel.constant
 
 
 def _generator(seed: int) -> NDArray[np.uint32]:

@@ -14,8 +14,6 @@ class Rules:
         epsilon: float,
         largest_rho: float,
         largest_lambda: float,
-        leaky_slope: float,
-        largest_log_rate: float,
         noise_rate: float,
     ) -> None: ...
 
@@ -38,14 +36,16 @@ class Learner32:
         sample_weight: NDArray | None,
         offset: NDArray | None,
         *,
-        likelihood: str,
+        likelihood: tuple[str, float],
         widths: Sequence[int],
         input_skip: bool,
-        activation: str,
+        activation: tuple[str, float],
         rules: Rules,
         instructions: str,
     ) -> None: ...
-    def set_network(self, *, widths: Sequence[int], input_skip: bool, activation: str) -> None: ...
+    def set_network(
+        self, *, widths: Sequence[int], input_skip: bool, activation: tuple[str, float]
+    ) -> None: ...
     def set_prior(
         self,
         *,

@@ -54,15 +54,16 @@ using Index = std::ptrdiff_t;
 
 constexpr std::size_t cache_line = 64;
 
-enum class Activation { relu, leaky_relu, sigmoid, tanh, identity };
-enum class Likelihood { bernoulli, categorical, gaussian, poisson };
+// A likelihood or an activation: its number in the list of `families.h`, and its constant.
+struct Family {
+    int number;
+    double constant;
+};
 
 // Constants that Python defines once for all engines.
 struct Rules {
     double beta1, beta2, epsilon;      // Adam
     double largest_rho, largest_lambda;
-    double leaky_slope;
-    double largest_log_rate;
     double noise_rate;
 };
 
@@ -94,8 +95,7 @@ struct Network {
     Index n_layers;
     const Block* blocks;
     Index n_blocks;
-    Activation activation;
-    Likelihood likelihood;
+    Family activation, likelihood;
 };
 
 template <class T>
@@ -191,7 +191,7 @@ struct Kernel {
     double (*run)(const Network&, const Slab&, const Rules&, const Data<T>&, State<T>&,
                   const Flows<T>&, const Steps<T>&, Gemm<T>, Memory&);
     // Sum of the NLL of all rows over passes with fresh noise.
-    double (*expected_nll)(const Network&, const Rules&, const Data<T>&, const T* theta,
+    double (*expected_nll)(const Network&, const Data<T>&, const T* theta,
                            const Flows<T>&, const T* noise, std::uint32_t* generator, Index passes,
                            Gemm<T>, Memory&);
     // Divergence of the parameters from the prior; with flows, for one z.
@@ -204,6 +204,9 @@ struct Kernel {
                         T* out, Memory&);
     // The generator's next numbers.
     void (*normals)(std::uint32_t* generator, T* out, Index count);
+    // Names of the families that are compiled, each list ends with null.
+    const char* const* likelihoods;
+    const char* const* activations;
 };
 
 }  // namespace islab

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "normal.h"
-#include "outputs.h"
+#include "families.h"
 #include "products.h"
 #include "weights.h"
 
 namespace {
 
-using islab::Activation;
 using islab::Data;
 using islab::Layer;
 using islab::Memory;
@@ -114,26 +113,6 @@ void draw_noise(const Network& net, std::uint32_t* generator, const T* given, In
 
 // -- forward ----------------------------------------------------------------------------------
 
-template <Activation activation, class T>
-inline Lanes<T> activate(Lanes<T> z, T leaky_slope) {
-    if constexpr (activation == Activation::relu) return at_least<T>(z, T(0));
-    if constexpr (activation == Activation::leaky_relu) return z > T(0) ? z : leaky_slope * z;
-    if constexpr (activation == Activation::sigmoid) return sigmoids<T>(z).yes;
-    if constexpr (activation == Activation::tanh) return hyperbolic_tangent<T>(z);
-    return z;
-}
-
-// The derivative, from the activation's value.
-template <Activation activation, class T>
-inline Lanes<T> activation_slope(Lanes<T> h, T leaky_slope) {
-    if constexpr (activation == Activation::relu) return h > T(0) ? fill<T>(1) : fill<T>(0);
-    if constexpr (activation == Activation::leaky_relu)
-        return h > T(0) ? fill<T>(1) : fill<T>(leaky_slope);
-    if constexpr (activation == Activation::sigmoid) return h * (T(1) - h);
-    if constexpr (activation == Activation::tanh) return T(1) - h * h;
-    return fill<T>(1);
-}
-
 // Below this a variance is as good as zero, and its root could not be divided by.
 template <class T>
 constexpr T least_variance = T(1e-36);
@@ -147,12 +126,12 @@ inline Lanes<T> add_noise(const T* mean, const T* variance, T* eps) {
     return load(mean) + sd * noise;
 }
 
-template <Activation activation, class T>
-void hidden_units(const Layer& layer, T leaky_slope, Room<T>& room) {
+template <class T, class Activation>
+void hidden_units(const Layer& layer, const Activation& activation, Room<T>& room) {
     for (Index unit = layer.first_unit; unit < layer.first_unit + layer.width; ++unit)
         for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
             const Lanes<T> z = add_noise<T>(room.mean + at, room.variance + at, room.eps + at);
-            const Lanes<T> h = activate<activation, T>(z, leaky_slope);
+            const Lanes<T> h = activation.value(z);
             store(room.hidden + at, h);
             store(room.hidden2 + at, Lanes<T>(h * h));
         }
@@ -169,8 +148,8 @@ void output_units(const Layer& layer, Room<T>& room) {
 }
 
 // From x and eps to the linear predictor.
-template <Activation activation, class T>
-void forward(const Network& net, const Rules& rules, const T* bias, const Weights<T>& w,
+template <class T, class Activation>
+void forward(const Network& net, const Activation& activation, const T* bias, const Weights<T>& w,
              Gemm<T> gemm, Room<T>& room) {
     const Index v = net.n_covariates, stride = room.stride;
     for (Index number = 0; number < net.n_layers; ++number) {
@@ -186,7 +165,7 @@ void forward(const Network& net, const Rules& rules, const T* bias, const Weight
         product(bias, w.mean, room.x, room.hidden, room.mean);
         product(w.bias_variance, w.variance, room.x2, room.hidden2, room.variance);
         if (number + 1 < net.n_layers)
-            hidden_units<activation, T>(layer, T(rules.leaky_slope), room);
+            hidden_units<T>(layer, activation, room);
         else
             output_units<T>(layer, room);
     }
@@ -211,14 +190,15 @@ void output_gradients(const Layer& layer, Weights<T>& w, Room<T>& room) {
 }
 
 // The same for hidden units, whose dNLL/dh is mean + 2 h variance.
-template <Activation activation, class T>
-void hidden_gradients(Index first, Index last, T leaky_slope, Weights<T>& w, Room<T>& room) {
+template <class T, class Activation>
+void hidden_gradients(Index first, Index last, const Activation& activation, Weights<T>& w,
+                      Room<T>& room) {
     for (Index unit = first; unit < last; ++unit) {
         Lanes<T> sum{}, sum_variance{};
         for (Index at = unit * room.stride; at < unit * room.stride + room.rows; at += width<T>) {
             const Lanes<T> h = load(room.hidden + at);
             const Lanes<T> by_h = load(room.mean + at) + T(2) * h * load(room.variance + at);
-            const Lanes<T> g = by_h * activation_slope<activation, T>(h, leaky_slope);
+            const Lanes<T> g = by_h * activation.slope(h);
             const Lanes<T> gv = g * load(room.eps + at);
             store(room.mean + at, g);
             store(room.variance + at, gv);
@@ -231,8 +211,8 @@ void hidden_gradients(Index first, Index last, T leaky_slope, Weights<T>& w, Roo
 }
 
 // From G of the output units, in their means, to the gradients of all weights.
-template <Activation activation, class T>
-void backward(const Network& net, const Rules& rules, Weights<T>& w, Gemm<T> gemm,
+template <class T, class Activation>
+void backward(const Network& net, const Activation& activation, Weights<T>& w, Gemm<T> gemm,
               Room<T>& room) {
     const Index v = net.n_covariates, stride = room.stride, rows = room.rows;
     output_gradients<T>(net.layers[net.n_layers - 1], w, room);
@@ -249,7 +229,7 @@ void backward(const Network& net, const Rules& rules, Weights<T>& w, Gemm<T> gem
         };
         product(room.mean, room.hidden, w.mean, w.by_mean);
         product(room.variance, room.hidden2, w.variance, w.by_variance);
-        hidden_gradients<activation, T>(first, layer.first_unit, T(rules.leaky_slope), w, room);
+        hidden_gradients<T>(first, layer.first_unit, activation, w, room);
     }
     correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.mean, stride}, {room.x, stride},
                  w.by_mean);

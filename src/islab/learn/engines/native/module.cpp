@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernel.h"
@@ -67,6 +68,15 @@ Choice choose(const std::map<std::string, Choice>& choices, const char* name,
     std::string names;
     for (const auto& choice : choices) names += (names.empty() ? "" : ", ") + choice.first;
     reject(std::string(name) + "='" + value + "'", "one of " + names);
+}
+
+using NamedFamily = std::pair<std::string, double>;
+
+// A family by its name in a list of the kernel, with the constant that Python gives.
+Family chosen(const char* const* names, const char* what, const NamedFamily& family) {
+    std::map<std::string, int> numbers;
+    for (int number = 0; names[number]; ++number) numbers[names[number]] = number;
+    return {choose(numbers, what, family.first), family.second};
 }
 
 void require_dimension(const char* name, Index value) {
@@ -161,17 +171,12 @@ template <class T>
 class Learner {
    public:
     Learner(py::array x, py::array y, std::optional<py::array> sample_weight,
-            std::optional<py::array> offset, const std::string& likelihood,
-            const std::vector<Index>& widths, bool input_skip, const std::string& activation,
+            std::optional<py::array> offset, const NamedFamily& likelihood,
+            const std::vector<Index>& widths, bool input_skip, const NamedFamily& activation,
             const Rules& rules, const std::string& instructions)
         : kernel_(kernel_for<T>(instructions)), gemm_(scipy_gemm<T>()), rules_(rules),
           x_(x), y_(y), sample_weight_(sample_weight), offset_(offset) {
-        static const std::map<std::string, Likelihood> likelihoods{
-            {"bernoulli", Likelihood::bernoulli},
-            {"categorical", Likelihood::categorical},
-            {"gaussian", Likelihood::gaussian},
-            {"poisson", Likelihood::poisson}};
-        net_.likelihood = choose(likelihoods, "likelihood", likelihood);
+        net_.likelihood = chosen(kernel_.likelihoods, "likelihood", likelihood);
         if (x.ndim() != 2 || y.ndim() != 2 || x.shape(0) < 1)
             reject("x and y that are no tables", "two dimensions and at least one row");
         data_.n_rows = x.shape(0);
@@ -187,15 +192,9 @@ class Learner {
 
     // Widths of all layers, outputs last.
     void set_network(const std::vector<Index>& widths, bool input_skip,
-                     const std::string& activation) {
-        static const std::map<std::string, Activation> activations{
-            {"relu", Activation::relu},
-            {"leaky_relu", Activation::leaky_relu},
-            {"sigmoid", Activation::sigmoid},
-            {"tanh", Activation::tanh},
-            {"identity", Activation::identity}};
+                     const NamedFamily& activation) {
         const auto lock = lock_or_reject();
-        const Activation chosen = choose(activations, "activation", activation);
+        const Family family = chosen(kernel_.activations, "activation", activation);
         if (widths.empty() || widths.back() != net_.n_outputs || net_.n_outputs < 1)
             reject("widths=" + shape_text(widths),
                    "the outputs, " + std::to_string(net_.n_outputs) + ", last");
@@ -206,7 +205,7 @@ class Learner {
             n_weights += double(widths[i]) * double(inputs);
         }
         if (n_weights > 1e15) reject("widths=" + shape_text(widths), "a network that fits in memory");
-        net_.activation = chosen;
+        net_.activation = family;
         flows_.clear();
         lay_out(widths, input_skip);
     }
@@ -310,7 +309,7 @@ class Learner {
         memory_.start_call();
         py::gil_scoped_release released;
         const TinyAsZero tiny_as_zero;
-        return kernel_.expected_nll(net_, rules_, data_, flat, flows, variances, state, passes,
+        return kernel_.expected_nll(net_, data_, flat, flows, variances, state, passes,
                                     gemm_, memory_) /
                double(passes);
     }
@@ -539,7 +538,7 @@ void bind_learner(py::module_& module, const char* name) {
     using L = Learner<T>;
     py::class_<L>(module, name)
         .def(py::init<py::array, py::array, std::optional<py::array>, std::optional<py::array>,
-                      const std::string&, const std::vector<Index>&, bool, const std::string&,
+                      const NamedFamily&, const std::vector<Index>&, bool, const NamedFamily&,
                       const Rules&, const std::string&>(),
              py::arg("x"), py::arg("y"), py::arg("sample_weight"), py::arg("offset"),
              py::kw_only(), py::arg("likelihood"), py::arg("widths"), py::arg("input_skip"),
@@ -574,14 +573,11 @@ PYBIND11_MODULE(_kernel, module) {
                "Variants of the kernel that this processor runs, the fastest first.");
     py::class_<Rules>(module, "Rules")
         .def(py::init([](double beta1, double beta2, double epsilon, double largest_rho,
-                         double largest_lambda, double leaky_slope, double largest_log_rate,
-                         double noise_rate) {
-                 return Rules{beta1,          beta2,       epsilon,          largest_rho,
-                              largest_lambda, leaky_slope, largest_log_rate, noise_rate};
+                         double largest_lambda, double noise_rate) {
+                 return Rules{beta1, beta2, epsilon, largest_rho, largest_lambda, noise_rate};
              }),
              py::kw_only(), py::arg("beta1"), py::arg("beta2"), py::arg("epsilon"),
-             py::arg("largest_rho"), py::arg("largest_lambda"), py::arg("leaky_slope"),
-             py::arg("largest_log_rate"), py::arg("noise_rate"));
+             py::arg("largest_rho"), py::arg("largest_lambda"), py::arg("noise_rate"));
     py::class_<islab::FlowArrays>(module, "FlowArrays")
         .def(py::init([](py::array value, py::array first, py::array second, double step,
                          std::optional<py::array> given) {

@@ -16,6 +16,11 @@ constexpr int n_at_once = 2 * n_streams;  // Box-Muller turns two integers into 
 using Words = Lanes<std::uint32_t>;
 using Floats = Lanes<float>;
 
+// A sweep over the streams takes whole vectors, and words and numbers lane by lane.
+static_assert(n_streams % width<float> == 0, "the streams must fill whole vectors");
+static_assert(width<std::uint32_t> == width<float>, "a word for each number");
+static_assert(n_at_once == 2 * n_streams, "Box-Muller makes two numbers of two words");
+
 inline Words rotate(Words x, int by) { return (x << by) | (x >> (32 - by)); }
 
 inline Words next(Words (&s)[4]) {

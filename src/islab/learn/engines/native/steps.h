@@ -48,19 +48,11 @@ double offset_of(const Data<T>& data, const std::int64_t* rows, Index n_rows) {
     return sum;
 }
 
-// Calls body with the activation as a compile-time constant.
-template <class Body>
-double with_activation(Activation activation, Body body) {
-    switch (activation) {
-        case Activation::relu: return body(std::integral_constant<Activation, Activation::relu>());
-        case Activation::leaky_relu:
-            return body(std::integral_constant<Activation, Activation::leaky_relu>());
-        case Activation::sigmoid:
-            return body(std::integral_constant<Activation, Activation::sigmoid>());
-        case Activation::tanh: return body(std::integral_constant<Activation, Activation::tanh>());
-        case Activation::identity: break;
-    }
-    return body(std::integral_constant<Activation, Activation::identity>());
+// Sum of the weighted NLL of a batch's rows.
+template <class T>
+double nll(const Network& net, const Outputs<T>& out) {
+    return Likelihoods<T>::call(net.likelihood,
+                                [&](const auto& likelihood) { return likelihood.nll(out); });
 }
 
 template <bool flows, class T>
@@ -73,8 +65,8 @@ void learn(const Network& net, const Learning<T>& learning) {
     learn_biases<T>(net.n_units, learning);
 }
 
-template <Activation activation, bool flows, class T>
-double take_steps(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
+template <bool flows, class T, class Activation>
+double take_steps(const Activation& activation, const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
                   State<T>& state, const Flows<T>& flow, const Steps<T>& steps, Gemm<T> gemm,
                   Memory& memory) {
     Room<T> room(net, steps.largest, memory);
@@ -99,13 +91,13 @@ double take_steps(const Network& net, const Slab& slab, const Rules& rules, cons
             weight_moments(0, net.n_weights, theta, w);
         }
         draw_noise(net, state.generator, given, n_rows, room);
-        forward<activation, T>(net, rules, theta.bias_mu, w, gemm, room);
+        forward<T>(net, activation, theta.bias_mu, w, gemm, room);
 
         T* gradient = room.mean + net.layers[net.n_layers - 1].first_unit * room.stride;
         const Outputs<T> out = outputs_of(net, state.noise, room, gradient);
-        total_nll += nll(net.likelihood, rules, out) + offset_of(data, rows, n_rows);
+        total_nll += nll(net, out) + offset_of(data, rows, n_rows);
         if (rules.noise_rate > 0) follow_noise(out, rules.noise_rate, state.noise);
-        backward<activation, T>(net, rules, w, gemm, room);
+        backward<T>(net, activation, w, gemm, room);
 
         const Adam<T> adam(rules, ++state.n_steps);
         const T rate = T(steps.rate[number] * adam.rate_scale);
@@ -129,17 +121,18 @@ template <class T>
 double run(const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
            State<T>& state, const Flows<T>& flows, const Steps<T>& steps, Gemm<T> gemm,
            Memory& memory) {
-    return with_activation(net.activation, [&](auto activation) {
-        const auto take = flows.flows ? take_steps<activation.value, true, T>
-                                      : take_steps<activation.value, false, T>;
-        return take(net, slab, rules, data, state, flows, steps, gemm, memory);
+    return Activations<T>::call(net.activation, [&](const auto& activation) {
+        using Activation = std::decay_t<decltype(activation)>;
+        const auto take =
+            flows.flows ? take_steps<true, T, Activation> : take_steps<false, T, Activation>;
+        return take(activation, net, slab, rules, data, state, flows, steps, gemm, memory);
     });
 }
 
 // Sum of the NLL of all rows over passes with the same moments of the weights.
 template <class T>
-double nll_of_all_rows(const Network& net, const Rules& rules, const Data<T>& data,
-                       const T* bias_mu, const T* noise, std::uint32_t* generator, Index passes,
+double nll_of_all_rows(const Network& net, const Data<T>& data, const T* bias_mu,
+                        const T* noise, std::uint32_t* generator, Index passes,
                        Gemm<T> gemm, const Weights<T>& w, Index largest, Room<T>& room) {
     std::int64_t rows[rows_at_once];
     double sum = 0;
@@ -149,11 +142,11 @@ double nll_of_all_rows(const Network& net, const Rules& rules, const Data<T>& da
         gather(net, data, rows, n_rows, room);
         for (Index pass = 0; pass < passes; ++pass) {
             draw_noise<T>(net, generator, nullptr, n_rows, room);
-            with_activation(net.activation, [&](auto activation) {
-                forward<activation.value, T>(net, rules, bias_mu, w, gemm, room);
+            Activations<T>::call(net.activation, [&](const auto& activation) {
+                forward<T>(net, activation, bias_mu, w, gemm, room);
                 return 0.0;
             });
-            sum += nll(net.likelihood, rules, outputs_of<T>(net, noise, room, nullptr));
+            sum += nll<T>(net, outputs_of<T>(net, noise, room, nullptr));
             sum += offset_of(data, rows, n_rows);
         }
     }
@@ -161,7 +154,7 @@ double nll_of_all_rows(const Network& net, const Rules& rules, const Data<T>& da
 }
 
 template <class T>
-double expected_nll(const Network& net, const Rules& rules, const Data<T>& data, const T* flat,
+double expected_nll(const Network& net, const Data<T>& data, const T* flat,
                     const Flows<T>& flows, const T* noise, std::uint32_t* generator, Index passes,
                     Gemm<T> gemm, Memory& memory) {
     const Index largest = data.n_rows < rows_at_once ? data.n_rows : rows_at_once;
@@ -171,7 +164,7 @@ double expected_nll(const Network& net, const Rules& rules, const Data<T>& data,
     bias_moments(net.n_units, theta, w);
     const auto sum_over_passes = [&](Index count) {
         weight_moments(0, net.n_weights, theta, w);
-        return nll_of_all_rows<T>(net, rules, data, theta.bias_mu, noise, generator, count, gemm, w,
+        return nll_of_all_rows<T>(net, data, theta.bias_mu, noise, generator, count, gemm, w,
                                   largest, room);
     };
     if (!flows.flows) return sum_over_passes(passes);
@@ -219,8 +212,8 @@ void multipliers(const Network& net, const Flows<T>& flows, std::uint32_t* gener
 
 template <class T>
 Kernel<T> kernel_of_this_file() {
-    return {run<T>,       expected_nll<T>, divergence<T>,
-            flow_size<T>, multipliers<T>,  fill_normal<T>};
+    return {run<T>,         expected_nll<T>, divergence<T>,         flow_size<T>,
+            multipliers<T>, fill_normal<T>,  Likelihoods<T>::names, Activations<T>::names};
 }
 
 }  // namespace

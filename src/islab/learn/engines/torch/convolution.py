@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from islab.core import families
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.images.geometry import Convolution
 from islab.images.posterior import ImagePosterior
 from islab.learn.engines.base import ADAM_BETAS, Parameters, Problem, State
-from islab.learn.engines.torch.dense import TorchEngine, activate
+from islab.learn.engines.torch.dense import TorchEngine
 from islab.learn.engines.torch.flow import FlowEngine
 
 # The head reads thousands of features: the networks inside its flows must be narrow.
@@ -182,11 +183,11 @@ class ConvolutionEngine:
         """
         maps = channels_last(images)
         total = maps.new_zeros(())
-        activation = self.architecture.activation
+        activation = families.activation(self.architecture.activation)
         for layer, engine in zip(self.architecture.convolutions, self.engines, strict=False):
             mean, variance, kl = engine._weights(engine.generator)
             total = total + kl
-            maps = activate(activation, self._convolve(maps, mean, variance, layer, engine))
+            maps = activation.torch(self._convolve(maps, mean, variance, layer, engine))
             if layer.pool > 1:
                 maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
         features = maps.permute(0, 2, 3, 1).flatten(1)

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from islab.core.architecture import LEAKY_SLOPE, Architecture
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, gradients, kl_from_lambda, moments
-from islab.core.likelihoods import get_likelihood
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -36,19 +36,6 @@ Flat = tuple[Tensor, Tensor]  # something for every weight and for every bias
 
 ADAM_MOMENTS = ("exp_avg", "exp_avg_sq")
 ROWS_AT_ONCE = 8192
-
-
-def activate(name: str, z: Tensor) -> Tensor:
-    """The activation function of that name."""
-    if name == "relu":
-        return F.relu(z)
-    if name == "leaky_relu":
-        return F.leaky_relu(z, LEAKY_SLOPE)
-    if name == "sigmoid":
-        return torch.sigmoid(z)
-    if name == "tanh":
-        return torch.tanh(z)
-    return z
 
 
 @dataclass(frozen=True)
@@ -138,7 +125,7 @@ class TorchEngine:
         self.device, self.dtype, self.betas = torch.device(device), dtype, betas
         # Of sums over many rows; mps has no double precision.
         self.exact = torch.float32 if self.device.type == "mps" else torch.float64
-        self.likelihood = get_likelihood(posterior.likelihood)
+        self.likelihood = families.likelihood(posterior.likelihood)
         self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
         self.n_rows = problem.n_rows
         self.x, self.y = self._tensor(problem.x), self._tensor(problem.y)
@@ -294,6 +281,7 @@ class TorchEngine:
         a vector of zeros for each piece.
         """
         net = self.architecture
+        activation = families.activation(net.activation)
         mean_weights, variance_weights = self._matrices(mean[0]), self._matrices(variance[0])
         widths = list(net.widths)
         m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths)
@@ -303,7 +291,7 @@ class TorchEngine:
         for layer in range(1, net.n_layers):
             m_layer, v_layer = m[layer], v[layer]
             if net.widths[layer - 1]:
-                hidden = activate(net.activation, z)
+                hidden = activation.torch(z)
                 m_layer = torch.addmm(m_layer, mean_weights[layer], hidden)
                 v_layer = torch.addmm(v_layer, variance_weights[layer], hidden * hidden)
             z = torch.addcmul(m_layer, v_layer.sqrt(), noise[layer])

@@ -1,0 +1,228 @@
+"""What an activation is, and the five that come with the package.
+
+To add one, write a subclass of :class:`Activation` and register it in ``families/__init__.py``.
+Without a ``kernel`` the torch engine learns networks with it; a compiled version is a struct and a
+line of the list in ``families.h``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core import equations
+from islab.core.families.spelling import Kernel, OnnxGraph
+
+Float = NDArray[np.floating]
+
+LEAKY_SLOPE = 0.01
+
+
+class Activation:
+    """The contract.
+
+    Attributes
+    ----------
+    name : str
+        In files and parameters.
+    bends : tuple of float, optional
+        Where a piecewise-linear function changes its slope; None for a curved one.
+    kernel : Kernel, optional
+        The compiled version.
+    gain, rest : float
+        Around 0 the function is ``rest + z / gain``, as far as training by descent from small
+        weights must make up for it; 1 and 0 where it need not.
+    python : str
+        Body of a Python function of ``z``, with ``math`` and ``_sigmoid`` at hand.
+    javascript : str
+        A JavaScript object with ``value(z)`` and ``slope(z)``; it goes into reports as it is.
+    """
+
+    name: ClassVar[str]
+    bends: ClassVar[tuple[float, ...] | None] = None
+    kernel: ClassVar[Kernel | None] = None
+    gain: ClassVar[float] = 1.0
+    rest: ClassVar[float] = 0.0
+    python: ClassVar[str]
+    javascript: ClassVar[str]
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether networks with it are exactly linear around each row."""
+        return self.bends is not None
+
+    def value(self, z: Float) -> Float:
+        """The function."""
+        raise NotImplementedError
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        """Its derivative at ``z``, where its ``value`` may be known."""
+        raise NotImplementedError
+
+    def formula(self, z: str) -> str:
+        """The function as plain text."""
+        raise NotImplementedError
+
+    def latex(self, z: str) -> str:
+        """The function in LaTeX."""
+        raise NotImplementedError
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        """Adds the function to an ONNX graph and gives its name."""
+        raise NotImplementedError
+
+    def torch(self, z: Any) -> Any:
+        """The function of a tensor."""
+        raise NotImplementedError
+
+
+class Relu(Activation):
+    """The positive part."""
+
+    name = "relu"
+    bends = (0.0,)
+    kernel = Kernel("relu")
+    python = "return 0.0 if z <= 0 else z"
+    javascript = "{ value: (z) => (z > 0 ? z : 0), slope: (z) => (z > 0 ? 1 : 0) }"
+
+    def value(self, z: Float) -> Float:
+        return np.maximum(z, 0)
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        return (z > 0).astype(z.dtype)
+
+    def formula(self, z: str) -> str:
+        return f"max(0, {z})"
+
+    def latex(self, z: str) -> str:
+        return rf"\max\left(0, {z}\right)"
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        return graph.node("Max", [z, graph.constant(0.0)])
+
+    def torch(self, z: Any) -> Any:
+        return z.relu()
+
+
+class LeakyRelu(Activation):
+    """The positive part, and a hundredth of the negative one."""
+
+    name = "leaky_relu"
+    bends = (0.0,)
+    kernel = Kernel("leaky_relu", LEAKY_SLOPE)
+    python = f"return z if z > 0 else {LEAKY_SLOPE} * z"
+    javascript = (
+        f"{{ value: (z) => (z > 0 ? z : {LEAKY_SLOPE} * z), "
+        f"slope: (z) => (z > 0 ? 1 : {LEAKY_SLOPE}) }}"
+    )
+
+    def value(self, z: Float) -> Float:
+        return np.where(z > 0, z, LEAKY_SLOPE * z)
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        return np.where(z > 0, 1.0, LEAKY_SLOPE).astype(z.dtype)
+
+    def formula(self, z: str) -> str:
+        return f"leaky_relu({z}, {LEAKY_SLOPE})"
+
+    def latex(self, z: str) -> str:
+        return rf"\operatorname{{LeakyReLU}}_{{{LEAKY_SLOPE}}}\left({z}\right)"
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        # onnxruntime has no LeakyRelu in float64: it is the larger of z and a share of it.
+        return graph.node("Max", [z, graph.node("Mul", [z, graph.constant(LEAKY_SLOPE)])])
+
+    def torch(self, z: Any) -> Any:
+        import torch.nn.functional as F
+
+        return F.leaky_relu(z, LEAKY_SLOPE)
+
+
+class Sigmoid(Activation):
+    """From 0 to 1."""
+
+    name = "sigmoid"
+    kernel = Kernel("sigmoid")
+    gain = 4.0
+    rest = 0.5
+    python = "return _sigmoid(z)"
+    javascript = """{
+  value: (z) => 1 / (1 + Math.exp(-z)),
+  slope(z) { return this.value(z) * (1 - this.value(z)); },
+}"""
+
+    def value(self, z: Float) -> Float:
+        return equations.sigmoid(z)
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        probability = equations.sigmoid(z) if value is None else value
+        return probability * (1 - probability)
+
+    def formula(self, z: str) -> str:
+        return f"1/(1 + exp(-({z})))"
+
+    def latex(self, z: str) -> str:
+        return rf"\operatorname{{sigmoid}}\left({z}\right)"
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        return graph.node("Sigmoid", [z])
+
+    def torch(self, z: Any) -> Any:
+        return z.sigmoid()
+
+
+class Tanh(Activation):
+    """From -1 to 1."""
+
+    name = "tanh"
+    kernel = Kernel("tanh")
+    python = "return math.tanh(z)"
+    javascript = "{ value: Math.tanh, slope: (z) => 1 - Math.tanh(z) ** 2 }"
+
+    def value(self, z: Float) -> Float:
+        return np.tanh(z)
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        return 1 - (np.tanh(z) if value is None else value) ** 2
+
+    def formula(self, z: str) -> str:
+        return f"tanh({z})"
+
+    def latex(self, z: str) -> str:
+        return rf"\tanh\left({z}\right)"
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        return graph.node("Tanh", [z])
+
+    def torch(self, z: Any) -> Any:
+        return z.tanh()
+
+
+class Identity(Activation):
+    """The sum itself."""
+
+    name = "identity"
+    bends = ()
+    kernel = Kernel("identity")
+    python = "return z"
+    javascript = "{ value: (z) => z, slope: () => 1 }"
+
+    def value(self, z: Float) -> Float:
+        return z
+
+    def slope(self, z: Float, value: Float | None = None) -> Float:
+        return np.ones_like(z)
+
+    def formula(self, z: str) -> str:
+        return z
+
+    def latex(self, z: str) -> str:
+        return z
+
+    def onnx(self, graph: OnnxGraph, z: str) -> str:
+        return z
+
+    def torch(self, z: Any) -> Any:
+        return z

@@ -1,0 +1,259 @@
+"""What a likelihood is: everything that the package asks of one, in one class.
+
+A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target ``y`` of the same
+shape. ``noise`` is the variance of each output about its mean where the family learns one, 1 for
+the others. ``nll``, ``mean``, ``gradient`` and ``variance`` take numpy arrays or torch tensors;
+the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
+
+To add a likelihood, write one file with a subclass of :class:`Likelihood` that fills in the class
+attributes without a default and the methods that raise ``NotImplementedError``, and register it in
+``families/__init__.py``. Without a ``kernel`` the torch engine learns it. A compiled version is a
+struct and a line of the list in ``families.h``.
+
+Not served yet, and where each would go:
+
+- a target of several columns for one output (a survival time and its event): ``check_target``
+  and ``nll`` then take ``y`` (rows, outputs, columns);
+- a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
+  ``eta`` (rows, outputs, predictors);
+- an offset of the predictor (exposure): added to ``eta`` before any of these functions sees it;
+- further learned numbers (a dispersion, ordinal thresholds): an array that takes the place of
+  ``noise``, with a gradient of its own beside :meth:`Likelihood.gradient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.core.families.spelling import Kernel, OnnxGraph
+
+Array = Any
+Float = NDArray[np.floating]
+Target = Literal["classes", "numbers", "counts"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """How summaries, axes, formulas and reports speak of a likelihood.
+
+    Attributes
+    ----------
+    predictor : str, optional
+        Name of the predictor's scale: ``"log odds"``. None where it is that of the target.
+    ratio : str, optional
+        What ``exp(slope)`` is: ``"odds ratio"``. None if it means nothing.
+    response : str
+        Name of the response: ``"probability"``.
+    prediction : str
+        What a prediction is, in an exported module: ``"the probability of each class"``.
+    symbol : {"P", "E"}
+        Of the response in formulas and labels: a probability or an expectation.
+    predicts : str
+        The object of "A network that predicts ...", with ``{}`` for the names of the outputs.
+    linear_model : str
+        The regression that the network is without hidden units: ``"logistic"``.
+    output : str
+        What an output of the network is called: ``"class"``.
+    """
+
+    predictor: str | None
+    ratio: str | None
+    response: str
+    prediction: str
+    symbol: Literal["P", "E"]
+    predicts: str
+    linear_model: str
+    output: str = "output"
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Variance of a prediction, split by its origin; for classes, of each one's indicator.
+
+    Attributes
+    ----------
+    aleatoric : (rows, outputs)
+        What remains when the weights are known.
+    epistemic : (rows, outputs)
+        What comes from not knowing the weights.
+    """
+
+    aleatoric: Float
+    epistemic: Float
+
+    @property
+    def total(self) -> Float:
+        return self.aleatoric + self.epistemic
+
+
+class Likelihood:
+    """The contract; formulas that hold for canonical links are filled in.
+
+    Attributes
+    ----------
+    name : str
+        In files and parameters.
+    target : {"classes", "numbers", "counts"}
+        Which targets it is for: those of classifiers, or one of two kinds for regressors.
+    words : Words
+    support : (float, float)
+        Where the response lies.
+    learns_noise : bool
+        Whether ``noise`` is learned: engines let it follow the mean squared error.
+    normal_noise : bool
+        Whether a target is its mean plus normal noise, so that closed forms hold.
+    scales_target : bool
+        Whether targets are learned in standard deviations from their mean; the predictor is then
+        in the target's unit.
+    one_hot : bool
+        Whether there is an output for each class, of which one is 1.
+    relative_predictor : bool
+        Whether predictors mean something only against those of other outputs.
+    kernel : Kernel, optional
+        The compiled version.
+    python : str
+        Body of a Python function that returns the responses of a list ``eta``, with ``math`` and
+        ``_sigmoid`` at hand; further lines are indented by four spaces.
+    javascript : str
+        A JavaScript object with ``response(eta)``, an array for an array; and, where new values
+        are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
+        output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are at hand.
+        The text goes into reports as it is.
+    """
+
+    name: ClassVar[str]
+    target: ClassVar[Target]
+    words: ClassVar[Words]
+    support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    learns_noise: ClassVar[bool] = False
+    normal_noise: ClassVar[bool] = False
+    scales_target: ClassVar[bool] = False
+    one_hot: ClassVar[bool] = False
+    relative_predictor: ClassVar[bool] = False
+    kernel: ClassVar[Kernel | None] = None
+    python: ClassVar[str]
+    javascript: ClassVar[str]
+
+    # -- the target -----------------------------------------------------------------------
+
+    def check_target(self, y: Float) -> None:
+        """Refuses finite numbers that cannot be targets, with a remedy."""
+
+    def initial_bias(self, y: Float) -> Float:
+        """Predictor of the constant model that fits best, (outputs,), for a start."""
+        raise NotImplementedError
+
+    # -- given the predictor --------------------------------------------------------------
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        """Negative log likelihood of each row, (rows,)."""
+        raise NotImplementedError
+
+    def nll_constant(self, y: Float) -> Float | None:
+        """The part of :meth:`nll` that no parameter moves, (rows,), if the kernel omits it."""
+        return None
+
+    def mean(self, eta: Array) -> Array:
+        """Inverse link: expectation of y given the predictor."""
+        raise NotImplementedError
+
+    def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
+        """Derivative of :meth:`nll` by ``eta``, (rows, outputs)."""
+        return (self.mean(eta) - y) / noise
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        """Variance of y given the predictor."""
+        raise NotImplementedError
+
+    def hessian_roots(self, eta: Float, noise: Float) -> Float:
+        """Columns whose outer products sum to each row's Hessian of :meth:`nll` by ``eta``.
+
+        Returns
+        -------
+        (columns, rows, outputs)
+        """
+        scale = np.sqrt(self.variance(eta, noise)) / noise
+        return np.eye(eta.shape[1])[:, None] * scale
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        """One target for each predictor."""
+        raise NotImplementedError
+
+    # -- averaged over draws --------------------------------------------------------------
+
+    def predictive_mean(self, draws: Float) -> Float:
+        """Expectation of y averaged over draws, (rows, outputs)."""
+        return self.mean(draws).mean(axis=0)
+
+    def log_score(self, y: Float, draws: Float, noise: Float) -> Float:
+        """Negative log of the predictive density averaged over draws, (rows,)."""
+        log_density = -self.nll(y, draws, noise)
+        largest = log_density.max(axis=0)
+        return -(largest + np.log(np.exp(log_density - largest).mean(axis=0)))
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        """Quantiles of the predictive distribution, (levels, rows, outputs)."""
+        raise NotImplementedError
+
+    def uncertainty(self, draws: Float, noise: Float) -> Uncertainty:
+        """Law of total variance over the draws."""
+        return Uncertainty(
+            aleatoric=self.variance(draws, noise).mean(axis=0),
+            epistemic=self.mean(draws).var(axis=0),
+        )
+
+    # -- spellings of the response --------------------------------------------------------
+
+    def formula(self, eta: str, every: Sequence[str]) -> str:
+        """The response as plain text, from an output's predictor and those of all outputs."""
+        raise NotImplementedError
+
+    def latex(self, eta: str, every: Sequence[str]) -> str:
+        """The response in LaTeX."""
+        raise NotImplementedError
+
+    def onnx(self, graph: OnnxGraph, eta: str) -> str:
+        """Adds the response to an ONNX graph and gives its name."""
+        raise NotImplementedError
+
+    def torch(self, eta: Any) -> Any:
+        """The response as a tensor."""
+        return self.mean(eta)
+
+
+class ClassLikelihood(Likelihood):
+    """A likelihood of classes, which also says how they become outputs and come back."""
+
+    target: ClassVar[Target] = "classes"
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        probability = self.mean(eta)
+        return probability * (1 - probability)
+
+    def class_targets(self, codes: NDArray[np.intp], n_classes: int) -> Float:
+        """Targets (rows, outputs) of classes given by their positions, (rows,)."""
+        raise NotImplementedError
+
+    def class_outputs(self, classes: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the outputs from those of the classes."""
+        raise NotImplementedError
+
+    def class_probabilities(self, response: Float) -> Float:
+        """Probabilities (..., classes) from the response (..., outputs)."""
+        raise NotImplementedError
+
+
+def checked_levels(levels: ArrayLike) -> Float:
+    """Quantile levels as an array; refuses those that are not between 0 and 1."""
+    levels = np.asarray(levels, dtype=float)
+    if not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(
+            f"Got quantile levels {levels.tolist()}, expected numbers between 0 and 1."
+        )
+    return levels

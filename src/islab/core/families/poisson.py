@@ -1,0 +1,174 @@
+"""Counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike
+
+from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
+from islab.core.families.spelling import Kernel, OnnxGraph
+
+LARGEST_LOG_RATE = 20.0
+# Of larger counts the likelihood has no maximum, since rates go on as a straight line.
+LARGEST_COUNT = float(np.exp(LARGEST_LOG_RATE))
+
+
+class Poisson(Likelihood):
+    """Counts with a log link.
+
+    Above a log rate of 20 the rate goes on as a straight line, so that one wild draw cannot
+    overflow the training.
+    """
+
+    name = "poisson"
+    target = "counts"
+    kernel = Kernel("poisson", LARGEST_LOG_RATE)
+    support = (0.0, np.inf)
+    words = Words(
+        predictor="log rate",
+        ratio="rate ratio",
+        response="expected count",
+        prediction="its expected count",
+        symbol="E",
+        predicts="counts of {}",
+        linear_model="log-linear",
+    )
+    python = f"""cap = {LARGEST_LOG_RATE}
+    return [math.exp(min(value, cap)) * (1 + max(0.0, value - cap)) for value in eta]"""
+
+    def check_target(self, y: Float) -> None:
+        if (y < 0).any():
+            raise ValueError(
+                f"Got {y.min()} in y with likelihood='poisson', expected counts, 0 or more; try "
+                "likelihood='gaussian'."
+            )
+        if (y >= LARGEST_COUNT).any():
+            raise ValueError(
+                f"Got {y.max():g} in y with likelihood='poisson', expected counts below "
+                f"{LARGEST_COUNT:.3g}; try a larger unit, such as thousands, or "
+                "likelihood='gaussian'."
+            )
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        return xp.sum(self.mean(eta) - y * eta + _log_factorial(y), axis=-1)
+
+    def nll_constant(self, y: Float) -> Float:
+        return _log_factorial(np.asarray(y, dtype=float)).sum(axis=1)
+
+    def mean(self, eta: Array) -> Array:
+        xp = array_namespace(eta)
+        capped = xp.clip(eta, max=LARGEST_LOG_RATE)
+        return xp.exp(capped) * (1 + eta - capped)
+
+    def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp = array_namespace(eta)
+        return xp.exp(xp.clip(eta, max=LARGEST_LOG_RATE)) - y
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        return self.mean(eta)
+
+    def initial_bias(self, y: Float) -> Float:
+        return np.log(y.mean(axis=0) + 1 / (2 * len(y)))
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        return np.asarray(rng.poisson(self.mean(eta)), dtype=float)
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        from scipy.special import pdtr
+
+        rate = self.mean(draws)
+        levels = checked_levels(levels).reshape(-1, 1, 1)
+        low = np.full((len(levels), *rate.shape[1:]), -1.0)
+        largest = rate.max(axis=0)
+        high = np.broadcast_to(np.ceil(10 + largest + 20 * np.sqrt(largest)), low.shape)
+        for _ in range(64):
+            middle = np.floor((low + high) / 2)
+            going = (middle > low) & (middle < high)
+            if not going.any():
+                break
+            below = np.stack([pdtr(m, rate).mean(axis=0) for m in middle]) < levels
+            low = np.where(going & below, middle, low)
+            high = np.where(going & ~below, middle, high)
+        return high
+
+    def formula(self, eta: str, every: Sequence[str]) -> str:
+        cap = LARGEST_LOG_RATE
+        return f"exp(min({eta}, {cap}))*(1 + max(0, {eta} - {cap}))"
+
+    def latex(self, eta: str, every: Sequence[str]) -> str:
+        return (
+            rf"e^{{\min\left({eta}, {LARGEST_LOG_RATE}\right)}}"
+            rf"\left(1 + \max\left(0, {eta} - {LARGEST_LOG_RATE}\right)\right)"
+        )
+
+    def onnx(self, graph: OnnxGraph, eta: str) -> str:
+        capped = graph.node("Min", [eta, graph.constant(LARGEST_LOG_RATE)])
+        excess = graph.node("Sub", [eta, capped])
+        factor = graph.node("Add", [excess, graph.constant(1.0)])
+        return graph.node("Mul", [graph.node("Exp", [capped]), factor])
+
+    javascript = (
+        """{
+  response: (eta) => eta.map((value) => {
+    const capped = Math.min(value, LARGEST_LOG_RATE);
+    return Math.exp(capped) * (1 + value - capped);
+  }),
+  /* Smallest count that an equal mixture of Poisson counts does not exceed with that share. */
+  interval(rates, share) {
+    const largest = rates[rates.length - 1];
+    let low = -1;
+    let high = Math.ceil(10 + largest + 20 * Math.sqrt(largest));
+    /* Beyond 2^53 neighbouring counts are one number: there the middle is an end. */
+    for (let middle = Math.floor((low + high) / 2); middle > low && middle < high;) {
+      const below = rates.reduce((sum, rate) => sum + this.countShare(middle, rate), 0);
+      if (below / rates.length < share) low = middle;
+      else high = middle;
+      middle = Math.floor((low + high) / 2);
+    }
+    return high;
+  },
+  /* Share of Poisson counts up to k: summed from k away from the middle, or, of large rates,
+     Wilson and Hilferty's normal of the cube root, whose error is below 1e-8 there. */
+  countShare(k, rate) {
+    if (rate === 0) return 1;
+    if (rate > 1e5) {
+      const shape = 9 * (k + 1);
+      return normalShare((1 - 1 / shape - Math.cbrt(rate / (k + 1))) * Math.sqrt(shape));
+    }
+    const down = k < rate;
+    let count = down ? k : k + 1;
+    let term = Math.exp(count * Math.log(rate) - rate - this.logFactorial(count));
+    let sum = 0;
+    while (term > 1e-17 * sum && term > 0) {
+      sum += term;
+      term *= down ? count / rate : rate / (count + 1);
+      count += down ? -1 : 1;
+    }
+    return down ? sum : 1 - sum;
+  },
+  logFactorial(n) {
+    if (n < 20) {
+      let product = 1;
+      for (let k = 2; k <= n; k++) product *= k;
+      return Math.log(product);
+    }
+    const series = 1 / (12 * n) - 1 / (360 * n ** 3) + 1 / (1260 * n ** 5);
+    return n * Math.log(n) - n + 0.5 * Math.log(2 * Math.PI * n) + series;
+  },
+}"""
+    ).replace("LARGEST_LOG_RATE", str(LARGEST_LOG_RATE))
+
+
+def _log_factorial(y: Array) -> Array:
+    xp = array_namespace(y)
+    if "torch" in xp.__name__:
+        import torch
+
+        return torch.lgamma(y + 1)
+    from scipy.special import gammaln
+
+    return gammaln(y + 1)

@@ -1,0 +1,212 @@
+// Likelihoods and activations: each is a struct here and an entry of the lists at the end.
+//
+// A family is built from the one constant that Python gives with its name. Nothing else in the
+// kernel asks which family it has; a family that is not here is learned by torch.
+
+#pragma once
+
+#include "lanes.h"
+
+namespace {
+
+using islab::Family;
+
+// -- activations ------------------------------------------------------------------------------
+
+// Each has its value, and its slope from its value.
+
+template <class T>
+struct Relu {
+    static constexpr const char* name = "relu";
+    explicit Relu(double) {}
+    Lanes<T> value(Lanes<T> z) const { return at_least<T>(z, T(0)); }
+    Lanes<T> slope(Lanes<T> h) const { return h > T(0) ? fill<T>(1) : fill<T>(0); }
+};
+
+template <class T>
+struct LeakyRelu {
+    static constexpr const char* name = "leaky_relu";
+    T below;
+    explicit LeakyRelu(double constant) : below(T(constant)) {}
+    Lanes<T> value(Lanes<T> z) const { return z > T(0) ? z : below * z; }
+    Lanes<T> slope(Lanes<T> h) const { return h > T(0) ? fill<T>(1) : fill<T>(below); }
+};
+
+template <class T>
+struct Sigmoid {
+    static constexpr const char* name = "sigmoid";
+    explicit Sigmoid(double) {}
+    Lanes<T> value(Lanes<T> z) const { return sigmoids<T>(z).yes; }
+    Lanes<T> slope(Lanes<T> h) const { return h * (T(1) - h); }
+};
+
+template <class T>
+struct Tanh {
+    static constexpr const char* name = "tanh";
+    explicit Tanh(double) {}
+    Lanes<T> value(Lanes<T> z) const { return hyperbolic_tangent<T>(z); }
+    Lanes<T> slope(Lanes<T> h) const { return T(1) - h * h; }
+};
+
+template <class T>
+struct Identity {
+    static constexpr const char* name = "identity";
+    explicit Identity(double) {}
+    Lanes<T> value(Lanes<T> z) const { return z; }
+    Lanes<T> slope(Lanes<T>) const { return fill<T>(1); }
+};
+
+// -- likelihoods ------------------------------------------------------------------------------
+
+// A batch's outputs (outputs, rows).
+template <class T>
+struct Outputs {
+    Index n_outputs, n_rows, stride;
+    const T *eta, *y;
+    const T* weight;  // (rows,), 0 in the padding
+    const T* noise;   // (outputs,) variances
+    T* gradient;      // null if only the NLL is wanted
+};
+
+template <class T>
+struct Cost {
+    Lanes<T> nll, gradient;
+};
+
+// Sums cost(eta, y, output) over all outputs and rows.
+template <class T, class Function>
+double independent_outputs(const Outputs<T>& out, Function cost) {
+    Lanes<T> sum{};
+    for (Index row = 0; row < out.n_rows; row += width<T>) {
+        const Lanes<T> weight = load(out.weight + row);
+        for (Index output = 0; output < out.n_outputs; ++output) {
+            const Index at = output * out.stride + row;
+            const Cost<T> part = cost(load(out.eta + at), load(out.y + at), output);
+            sum += weight * part.nll;
+            if (out.gradient) store(out.gradient + at, Lanes<T>(weight * part.gradient));
+        }
+    }
+    return double(total<T>(sum));
+}
+
+// Each has nll(outputs): the sum of the weighted NLL of the rows, and its gradient if wanted.
+
+template <class T>
+struct Bernoulli {
+    static constexpr const char* name = "bernoulli";
+    explicit Bernoulli(double) {}
+    double nll(const Outputs<T>& out) const {
+        return independent_outputs(out, [](Lanes<T> eta, Lanes<T> y, Index) -> Cost<T> {
+            const Logistic<T> part = logistic<T>(eta);
+            return {part.softplus - y * eta, part.sigmoid - y};
+        });
+    }
+};
+
+template <class T>
+struct Categorical {
+    static constexpr const char* name = "categorical";
+    explicit Categorical(double) {}
+    double nll(const Outputs<T>& out) const {
+        Lanes<T> sum{};
+        for (Index row = 0; row < out.n_rows; row += width<T>) {
+            const T *eta = out.eta + row, *y = out.y + row;
+            const Lanes<T> weight = load(out.weight + row);
+            Lanes<T> largest = load(eta);
+            for (Index output = 1; output < out.n_outputs; ++output) {
+                const Lanes<T> other = load(eta + output * out.stride);
+                largest = other > largest ? other : largest;
+            }
+            Lanes<T> grown{}, chosen{};
+            for (Index output = 0; output < out.n_outputs; ++output) {
+                const Lanes<T> shifted = load(eta + output * out.stride) - largest;
+                grown += exponential(shifted);
+                chosen += load(y + output * out.stride) * shifted;
+            }
+            sum += weight * (logarithm(grown) - chosen);
+            if (!out.gradient) continue;
+            const Lanes<T> inverse = T(1) / grown;
+            for (Index output = 0; output < out.n_outputs; ++output) {
+                const Index at = output * out.stride;
+                const Lanes<T> share = exponential(load(eta + at) - largest) * inverse;
+                store(out.gradient + row + at, Lanes<T>(weight * (share - load(y + at))));
+            }
+        }
+        return double(total<T>(sum));
+    }
+};
+
+template <class T>
+struct Gaussian {
+    static constexpr const char* name = "gaussian";
+    explicit Gaussian(double) {}
+    double nll(const Outputs<T>& out) const {
+        const double log_2pi = 1.8378770664093453;
+        return independent_outputs(out, [&](Lanes<T> eta, Lanes<T> y, Index output) -> Cost<T> {
+            const T precision = 1 / out.noise[output];
+            const T constant = T(0.5 * (log_2pi + std::log(double(out.noise[output]))));
+            const Lanes<T> error = eta - y;
+            return {constant + T(0.5) * precision * error * error, precision * error};
+        });
+    }
+};
+
+// Above the largest log rate the rate goes on as a straight line. Without log y!.
+template <class T>
+struct Poisson {
+    static constexpr const char* name = "poisson";
+    T largest_log_rate;
+    explicit Poisson(double constant) : largest_log_rate(T(constant)) {}
+    double nll(const Outputs<T>& out) const {
+        const T largest = largest_log_rate;
+        return independent_outputs(out, [largest](Lanes<T> eta, Lanes<T> y, Index) -> Cost<T> {
+            const Lanes<T> capped = at_most<T>(eta, largest);
+            const Lanes<T> slope = exponential(capped);
+            return {slope * (T(1) + eta - capped) - y * eta, slope - y};
+        });
+    }
+};
+
+// Noise variances move to the batch's mean squared error by `rate`.
+template <class T>
+void follow_noise(const Outputs<T>& out, double rate, T* noise) {
+    Lanes<T> rows{};
+    for (Index row = 0; row < out.n_rows; row += width<T>) rows += load(out.weight + row);
+    const T n_rows = total<T>(rows);
+    for (Index output = 0; output < out.n_outputs; ++output) {
+        Lanes<T> sum{};
+        for (Index row = 0; row < out.n_rows; row += width<T>) {
+            const Index at = output * out.stride + row;
+            const Lanes<T> error = load(out.y + at) - load(out.eta + at);
+            sum += load(out.weight + row) * error * error;
+        }
+        noise[output] += T(rate) * (total<T>(sum) / n_rows - noise[output]);
+    }
+}
+
+// -- the lists --------------------------------------------------------------------------------
+
+template <class... Families>
+struct List {
+    // Names in order, then null.
+    static constexpr const char* names[] = {Families::name..., nullptr};
+
+    // Calls body with the family itself, so that it is known when body is compiled.
+    template <class Body>
+    static double call(const Family& family, Body body) {
+        double result = 0;
+        int number = 0;
+        static_cast<void>(
+            ((number++ == family.number && (result = body(Families(family.constant)), true)) ||
+             ...));
+        return result;
+    }
+};
+
+template <class T>
+using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>>;
+
+template <class T>
+using Likelihoods = List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>>;
+
+}  // namespace
