@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CPP := $(wildcard src/islab/learn/engines/native/*.h src/islab/learn/engines/native/*.cpp)
 
 # Tests compare with laplace-torch. It asks for torchvision, which it does not need and which must
 # not be of another build than torch: hence without its dependencies, and those it needs by name.
@@ -18,7 +19,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/learn/*/native/*.cpp src/islab/learn/*/native/*.h)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -e '.[dev,docs]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps $(ORACLE)
 	touch $(STAMP)
 
@@ -35,10 +37,12 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	if command -v clang-format > /dev/null; then clang-format --dry-run --Werror $(CPP); fi
 
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	clang-format -i $(CPP)
 
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.steps

@@ -1,5 +1,6 @@
 """Builds the compiled modules; everything else about the package is in pyproject.toml."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -29,8 +30,9 @@ def extension(name: str, folder: Path) -> Pybind11Extension:
         depends=sorted(str(path) for path in folder.glob("*.h")),
         cxx_std=17,
         extra_compile_args=["/O2"] if sys.platform == "win32" else GCC_FLAGS,
-        # Without a compiler the package still works, on the torch engine.
-        optional=True,
+        # Without a compiler the package still works, on the torch engine; builds that must not
+        # fall back to it in silence set ISLAB_REQUIRE_KERNEL=1.
+        optional=os.environ.get("ISLAB_REQUIRE_KERNEL") != "1",
     )
 
 

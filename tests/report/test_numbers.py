@@ -107,3 +107,19 @@ def test_the_share_of_poisson_counts_is_scipys(scripted):
     )
     expected = [pdtr(k, rate) for k, rate in pairs]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1e6, 1e12, 1e300])
+def test_intervals_of_huge_counts_take_no_time(scripted, rate):
+    found = scripted.evaluate(
+        """(rate) => {
+          const start = performance.now();
+          const ends = [0.05, 0.95].map((p) =>
+            LIKELIHOODS.poisson.interval(new Array(200).fill(rate), p));
+          return [...ends, performance.now() - start];
+        }""",
+        rate,
+    )
+    reach = 1.645 * np.sqrt(rate)
+    np.testing.assert_allclose(found[:2], [rate - reach, rate + reach], rtol=1e-5)
+    assert found[2] < 2000

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.likelihoods import get_likelihood
 from islab.core.network import forward
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
@@ -139,7 +139,7 @@ CASES = {
 
 def simulate(likelihood, eta, noise, rng):
     """Targets (rows, outputs) of predictors."""
-    return get_likelihood(likelihood).sample(eta, noise, rng)
+    return families.likelihood(likelihood).sample(eta, noise, rng)
 
 
 def geweke_scores(net, likelihood, df, n_steps, seed):
@@ -176,7 +176,7 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
             for w, b, t, s in zip(weights, biases, tau2, noise, strict=True)
         ]
     )
-    if not get_likelihood(likelihood).learns_noise:
+    if not families.likelihood(likelihood).learns_noise:
         drawn, chained = drawn[:, :-1], chained[:, :-1]
     batches = chained[: n_steps // 40 * 40].reshape(40, -1, chained.shape[1]).mean(axis=1)
     error = np.sqrt(batches.var(axis=0) / 40 + drawn.var(axis=0) / len(drawn))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
 from islab.core.dependencies import needed
-from islab.core.network import LEAKY_SLOPE
+from islab.core.families.activation import LEAKY_SLOPE
 from islab.core.priors import BIAS_TAU
 from islab.core.sampled import ChainDraws
 from islab.core.sparse import SparseNetwork

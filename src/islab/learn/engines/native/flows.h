@@ -57,9 +57,8 @@ void spread(const T* w, Index sources, Index targets, const Reach* reach, const 
     for (Index i = 0; i < sources; ++i) {
         const T* row = w + i * targets;
         const T factor = x[i];
-        sweep<T>(reach[i].begin, reach[i].end, [&](auto at) {
-            at.store(to, Lanes<T>(at.load(to) + factor * at.load(row)));
-        });
+        sweep<T>(reach[i].begin, reach[i].end,
+                 [&](auto at) { at.store(to, Lanes<T>(at.load(to) + factor * at.load(row))); });
     }
 }
 
@@ -89,15 +88,14 @@ void collect(const T* w, Index sources, Index targets, const Reach* reach, const
     for (Index j = 0; j < targets; ++j) {
         const T* row = w + j * sources;
         Lanes<T> sum{};
-        sweep<T>(reach[j].begin, reach[j].end,
-                 [&](auto at) { sum += at.load(row) * at.load(x); });
+        sweep<T>(reach[j].begin, reach[j].end, [&](auto at) { sum += at.load(row) * at.load(x); });
         to[j] = bias[j] + total<T>(sum);
     }
 }
 
 template <class T>
-void collect_back(const Numbers<T>& w, Index sources, Index targets, const Reach* reach,
-                  const T* x, const T* by_to, const Mover<T>& move, T* by_x) {
+void collect_back(const Numbers<T>& w, Index sources, Index targets, const Reach* reach, const T* x,
+                  const T* by_to, const Mover<T>& move, T* by_x) {
     sweep<T>(0, sources, [&](auto at) { at.store(by_x, Lanes<T>{}); });
     for (Index j = 0; j < targets; ++j) {
         const Numbers<T> row = w.from(j * sources);
@@ -116,9 +114,9 @@ void collect_back(const Numbers<T>& w, Index sources, Index targets, const Reach
 // The way of z through a transform.
 template <class T>
 struct Trace {
-    T* z;          // (inputs,) what came in
-    T *low, *high; // (width,) the hidden layers
-    T* s;          // (inputs,) log scales
+    T* z;           // (inputs,) what came in
+    T *low, *high;  // (width,) the hidden layers
+    T* s;           // (inputs,) log scales
 };
 
 // Where the three maps of a transform start.
@@ -168,7 +166,8 @@ double push(const Flow<T>& flow, const Transform<T>& transform, const T* w, cons
     Lanes<T> log_det{};
     sweep<T>(0, n, [&](auto at) {
         const Lanes<T> moved = at.load(transform.moved);
-        const Lanes<T> s = moved * (largest * hyperbolic_tangent<T>(at.load(scratch.pair) / largest));
+        const Lanes<T> s =
+            moved * (largest * hyperbolic_tangent<T>(at.load(scratch.pair) / largest));
         at.store(trace.s, s);
         at.store(z, Lanes<T>(at.load(z) * exponential(s) + moved * at.load(shift)));
         log_det += s;
@@ -202,9 +201,8 @@ void pull(const Flow<T>& flow, const Transform<T>& transform, const Numbers<T>& 
     tanh_back<T>(trace.low, width_of, scratch.wider);
     spread_back<T>(w.from(maps.first), n, width_of, transform.first, trace.z, scratch.wider, move,
                    scratch.by_z);
-    sweep<T>(0, n, [&](auto at) {
-        at.store(by_z, Lanes<T>(at.load(by_z) + at.load(scratch.by_z)));
-    });
+    sweep<T>(0, n,
+             [&](auto at) { at.store(by_z, Lanes<T>(at.load(by_z) + at.load(scratch.by_z))); });
 }
 
 // -- a layer's flow ---------------------------------------------------------------------------
@@ -234,11 +232,11 @@ Index flow_size(const Flow<T>& flow) {
 // What a step remembers of a layer's flow.
 template <class T>
 struct FlowRoom {
-    T *eps, *z, *by_z;     // (inputs,)
-    T* pulled;             // z at the end of r's transforms
-    T *used_z, *used_c;    // (inputs in use,) entries of z and of c, hidden units first
+    T *eps, *z, *by_z;   // (inputs,)
+    T* pulled;           // z at the end of r's transforms
+    T *used_z, *used_c;  // (inputs in use,) entries of z and of c, hidden units first
     T *by_used_z, *by_used_c;
-    Trace<T> *q, *r;       // one for each transform
+    Trace<T>*q, *r;  // one for each transform
     T statistic, by_statistic;
 };
 
@@ -365,8 +363,8 @@ struct FlowsRoom {
     }
     FlowRoom<T>* layers;
     Scratch<T> scratch{};
-    T* unit_eps;                     // (units,) noise of the statistics
-    T *unit_mean, *unit_variance;    // of c W of each unit; then the statistic's derivatives
+    T* unit_eps;                   // (units,) noise of the statistics
+    T *unit_mean, *unit_variance;  // of c W of each unit; then the statistic's derivatives
 };
 
 // Calls body(unit, first weight, how many, first of the layer's inputs) for the rows of a layer's
@@ -405,8 +403,7 @@ double sample_all(const Network& net, const Flows<T>& flows, const Parts<U>& the
     for (Index number = 0; number < net.n_layers; ++number) {
         const Flow<T>& flow = flows.flows[number];
         FlowRoom<T>& own = room.layers[number];
-        if (flow.n_inputs)
-            log_q += sample<T>(flow, flows.value + flow.start, room.scratch, own);
+        if (flow.n_inputs) log_q += sample<T>(flow, flows.value + flow.start, room.scratch, own);
         const Vectors<const T> at(flows.value + flow.start, flow.n_inputs);
         for (Index i = 0; i < flow.n_used; ++i) {
             own.used_z[i] = own.z[flow.used[i]];
@@ -487,27 +484,28 @@ void auxiliary_all_back(const Network& net, const Flows<T>& flows, T weight, con
         const Numbers<T> all = Numbers<T>{flows.value, flows.first, flows.second}.from(flow.start);
         auxiliary_back<T>(flow, all, weight, move, room.scratch, own);
         for (Index i = 0; i < flow.n_used; ++i) own.by_used_c[i] = 0;
-        weight_rows(net, net.layers[number],
-                    [&](Index unit, Index first, Index count, Index input) {
-            const T by_mean = own.by_statistic * room.unit_mean[unit];
-            const T by_variance = own.by_statistic * room.unit_variance[unit];
-            T *by_means = w.by_mean + first, *by_variances = w.by_variance + first;
-            const T *means = w.mean + first, *variances = w.variance + first;
-            const T* c = own.used_c + input;
-            T* by_c = own.by_used_c + input;
-            sweep<T>(0, count, [&](auto at) {
-                const Lanes<T> each_c = at.load(c);
-                at.store(by_means, Lanes<T>(at.load(by_means) + by_mean * each_c));
-                at.store(by_variances,
-                         Lanes<T>(at.load(by_variances) + by_variance * each_c * each_c));
-                at.store(by_c, Lanes<T>(at.load(by_c) + by_mean * at.load(means) +
-                                        T(2) * by_variance * each_c * at.load(variances)));
+        weight_rows(
+            net, net.layers[number], [&](Index unit, Index first, Index count, Index input) {
+                const T by_mean = own.by_statistic * room.unit_mean[unit];
+                const T by_variance = own.by_statistic * room.unit_variance[unit];
+                T *by_means = w.by_mean + first, *by_variances = w.by_variance + first;
+                const T *means = w.mean + first, *variances = w.variance + first;
+                const T* c = own.used_c + input;
+                T* by_c = own.by_used_c + input;
+                sweep<T>(0, count, [&](auto at) {
+                    const Lanes<T> each_c = at.load(c);
+                    at.store(by_means, Lanes<T>(at.load(by_means) + by_mean * each_c));
+                    at.store(by_variances,
+                             Lanes<T>(at.load(by_variances) + by_variance * each_c * each_c));
+                    at.store(by_c, Lanes<T>(at.load(by_c) + by_mean * at.load(means) +
+                                            T(2) * by_variance * each_c * at.load(variances)));
+                });
             });
-        });
         const Vectors<T> at(all.value, flow.n_inputs);
         scatter(flow, own.by_used_c, room.scratch.by_z);
         const Numbers<T> c = all.from(at.c - all.value);
-        sweep<T>(0, flow.n_inputs, [&](auto place) { move(place, c, place.load(room.scratch.by_z)); });
+        sweep<T>(0, flow.n_inputs,
+                 [&](auto place) { move(place, c, place.load(room.scratch.by_z)); });
     }
 }
 

@@ -12,8 +12,8 @@
 // and everything about a weight (the chain to mu, rho and lambda, the divergence, Adam, and,
 // without flows, the E and V of the next step) happens in one pass over the flat parameter vectors.
 //
-// Parameters. Flat vectors in the order of islab.core.architecture: covariate weights of all layers as
-// one matrix C (units, covariates), then the hidden weights of each later layer (width, width
+// Parameters. Flat vectors in the order of islab.core.architecture: covariate weights of all layers
+// as one matrix C (units, covariates), then the hidden weights of each later layer (width, width
 // below). theta is [mu, rho, lambda, bias_mu, bias_rho]; Adam's moments have the same order. They
 // are numpy arrays owned by Python; a call borrows them and keeps nothing.
 //
@@ -62,7 +62,7 @@ struct Family {
 
 // Constants that Python defines once for all engines.
 struct Rules {
-    double beta1, beta2, epsilon;      // Adam
+    double beta1, beta2, epsilon;  // Adam
     double largest_rho, largest_lambda;
     double noise_rate;
 };
@@ -110,8 +110,8 @@ struct Data {
 // A flat vector of parameters, or of Adam's moments, by its parts.
 template <class T>
 struct Parts {
-    T *mu, *rho, *lam;        // (weights,)
-    T *bias_mu, *bias_rho;    // (units,)
+    T *mu, *rho, *lam;      // (weights,)
+    T *bias_mu, *bias_rho;  // (units,)
 
     Parts(T* flat, const Network& net)
         : mu(flat),
@@ -191,9 +191,9 @@ struct Kernel {
     double (*run)(const Network&, const Slab&, const Rules&, const Data<T>&, State<T>&,
                   const Flows<T>&, const Steps<T>&, Gemm<T>, Memory&);
     // Sum of the NLL of all rows over passes with fresh noise.
-    double (*expected_nll)(const Network&, const Data<T>&, const T* theta,
-                           const Flows<T>&, const T* noise, std::uint32_t* generator, Index passes,
-                           Gemm<T>, Memory&);
+    double (*expected_nll)(const Network&, const Data<T>&, const T* theta, const Flows<T>&,
+                           const T* noise, std::uint32_t* generator, Index passes, Gemm<T>,
+                           Memory&);
     // Divergence of the parameters from the prior; with flows, for one z.
     double (*divergence)(const Network&, const Slab&, const T* theta, const Flows<T>&,
                          std::uint32_t* generator, Memory&);

@@ -81,17 +81,19 @@ void gather(const Network& net, const Data<T>& data, const std::int64_t* rows, I
             Room<T>& room) {
     const Index v = net.n_covariates, m = net.n_outputs, padded = padded_rows<T>(n_rows);
     room.rows = padded;
-    transpose<T>(n_rows, padded, v, [&](Index i) { return data.x + rows[i] * v; }, room.zeros, room.x,
-              room.stride);
-    transpose<T>(n_rows, padded, m, [&](Index i) { return data.y + rows[i] * m; }, room.zeros, room.y,
-              room.stride);
+    transpose<T>(
+        n_rows, padded, v, [&](Index i) { return data.x + rows[i] * v; }, room.zeros, room.x,
+        room.stride);
+    transpose<T>(
+        n_rows, padded, m, [&](Index i) { return data.y + rows[i] * m; }, room.zeros, room.y,
+        room.stride);
     for (Index column = 0; column < v; ++column) {
         const T* x = room.x + column * room.stride;
         T* x2 = room.x2 + column * room.stride;
         for (Index row = 0; row < padded; ++row) x2[row] = x[row] * x[row];
     }
     for (Index row = 0; row < padded; ++row) {
-        const T weight = row >= n_rows          ? T(0)
+        const T weight = row >= n_rows        ? T(0)
                          : data.sample_weight ? data.sample_weight[rows[row]]
                                               : T(1);
         room.weight[row] = weight;
@@ -103,8 +105,9 @@ template <class T>
 void draw_noise(const Network& net, std::uint32_t* generator, const T* given, Index n_rows,
                 Room<T>& room) {
     if (given) {
-        transpose<T>(n_rows, room.rows, net.n_units, [&](Index i) { return given + i * net.n_units; },
-                  room.zeros, room.eps, room.stride);
+        transpose<T>(
+            n_rows, room.rows, net.n_units, [&](Index i) { return given + i * net.n_units; },
+            room.zeros, room.eps, room.stride);
         return;
     }
     for (Index unit = 0; unit < net.n_units; ++unit)
@@ -233,8 +236,8 @@ void backward(const Network& net, const Activation& activation, Weights<T>& w, G
     }
     correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.mean, stride}, {room.x, stride},
                  w.by_mean);
-    correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.variance, stride},
-                 {room.x2, stride}, w.by_variance);
+    correlate<T>(gemm, net.n_covariate_rows, v, rows, {room.variance, stride}, {room.x2, stride},
+                 w.by_variance);
 }
 
 }  // namespace

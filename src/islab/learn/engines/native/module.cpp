@@ -122,7 +122,8 @@ const Kernel<T>& kernel_for(const std::string& instructions) {
 template <class T>
 Gemm<T> scipy_gemm() {
     const char* name = std::is_same_v<T, float> ? "sgemm" : "dgemm";
-    const py::object functions = py::module_::import("scipy.linalg.cython_blas").attr("__pyx_capi__");
+    const py::object functions =
+        py::module_::import("scipy.linalg.cython_blas").attr("__pyx_capi__");
     const py::capsule capsule = functions[name];
     return reinterpret_cast<Gemm<T>>(PyCapsule_GetPointer(capsule.ptr(), capsule.name()));
 }
@@ -174,8 +175,13 @@ class Learner {
             std::optional<py::array> offset, const NamedFamily& likelihood,
             const std::vector<Index>& widths, bool input_skip, const NamedFamily& activation,
             const Rules& rules, const std::string& instructions)
-        : kernel_(kernel_for<T>(instructions)), gemm_(scipy_gemm<T>()), rules_(rules),
-          x_(x), y_(y), sample_weight_(sample_weight), offset_(offset) {
+        : kernel_(kernel_for<T>(instructions)),
+          gemm_(scipy_gemm<T>()),
+          rules_(rules),
+          x_(x),
+          y_(y),
+          sample_weight_(sample_weight),
+          offset_(offset) {
         net_.likelihood = chosen(kernel_.likelihoods, "likelihood", likelihood);
         if (x.ndim() != 2 || y.ndim() != 2 || x.shape(0) < 1)
             reject("x and y that are no tables", "two dimensions and at least one row");
@@ -204,7 +210,8 @@ class Learner {
             const Index inputs = net_.n_covariates + (i ? widths[i - 1] : 0);
             n_weights += double(widths[i]) * double(inputs);
         }
-        if (n_weights > 1e15) reject("widths=" + shape_text(widths), "a network that fits in memory");
+        if (n_weights > 1e15)
+            reject("widths=" + shape_text(widths), "a network that fits in memory");
         net_.activation = family;
         flows_.clear();
         lay_out(widths, input_skip);
@@ -254,7 +261,8 @@ class Learner {
         std::vector<Flow<T>> flows(n);
         Index start = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            flows[i] = take_flow(first[i], middle[i], last[i], moved[i], used[i], layers_[i], own[i]);
+            flows[i] =
+                take_flow(first[i], middle[i], last[i], moved[i], used[i], layers_[i], own[i]);
             flows[i].largest_log_scale = largest_log_scale;
             flows[i].start = start;
             start += kernel_.flow_size(flows[i]);
@@ -267,18 +275,17 @@ class Learner {
     // Sum of the NLL of the steps' rows; changes theta, first, second, noise and generator, and
     // with flows their parameters and moments.
     double run(py::array theta, py::array first, py::array second, py::array noise,
-               py::array generator, Index n_steps, py::array rows, py::array sizes,
-               py::array rate, py::array lambda_rate, py::array kl_weight,
-               std::optional<py::array> given, std::optional<FlowArrays> flow) {
+               py::array generator, Index n_steps, py::array rows, py::array sizes, py::array rate,
+               py::array lambda_rate, py::array kl_weight, std::optional<py::array> given,
+               std::optional<FlowArrays> flow) {
         const auto lock = lock_or_reject();
         require_prior();
-        State<T> state = {
-            checked_writeable<T>(theta, "theta", {n_parameters()}),
-            checked_writeable<T>(first, "first", {n_parameters()}),
-            checked_writeable<T>(second, "second", {n_parameters()}),
-            checked_writeable<T>(noise, "noise", {net_.n_outputs}),
-            checked_writeable<std::uint32_t>(generator, "generator", {4, 8}),
-            n_steps};
+        State<T> state = {checked_writeable<T>(theta, "theta", {n_parameters()}),
+                          checked_writeable<T>(first, "first", {n_parameters()}),
+                          checked_writeable<T>(second, "second", {n_parameters()}),
+                          checked_writeable<T>(noise, "noise", {net_.n_outputs}),
+                          checked_writeable<std::uint32_t>(generator, "generator", {4, 8}),
+                          n_steps};
         if (n_steps < 0) reject("n_steps=" + std::to_string(n_steps), "no negative number");
         const Index count = sizes.size();
         Steps<T> steps = {checked<std::int64_t>(rows, "rows", {rows.size()}),
@@ -309,8 +316,8 @@ class Learner {
         memory_.start_call();
         py::gil_scoped_release released;
         const TinyAsZero tiny_as_zero;
-        return kernel_.expected_nll(net_, data_, flat, flows, variances, state, passes,
-                                    gemm_, memory_) /
+        return kernel_.expected_nll(net_, data_, flat, flows, variances, state, passes, gemm_,
+                                    memory_) /
                double(passes);
     }
 
@@ -380,7 +387,8 @@ class Learner {
         own.transforms.resize(std::size_t(n));
         const auto add = [&](const py::array& pairs, const char* name, Index rows, Index longest,
                              Index transform) {
-            const auto* from = checked<std::int32_t>(pairs, name, {n, rows, 2}) + transform * rows * 2;
+            const auto* from =
+                checked<std::int32_t>(pairs, name, {n, rows, 2}) + transform * rows * 2;
             for (Index i = 0; i < rows; ++i, from += 2) {
                 if (from[0] < 0 || from[0] > from[1] || from[1] > longest)
                     reject(std::string(name) + " with a row from " + std::to_string(from[0]) +
@@ -421,7 +429,8 @@ class Learner {
 
     Flows<T> flows_of(FlowArrays& flow, Index n_steps) {
         if (flows_.empty())
-            throw py::value_error("Got parameters of flows, but no flows yet; call set_flows first.");
+            throw py::value_error(
+                "Got parameters of flows, but no flows yet; call set_flows first.");
         Flows<T> flows = {flows_.data(),
                           checked_writeable<T>(flow.value, "flows", {n_flow_parameters_}),
                           checked_writeable<T>(flow.first, "flows' first", {n_flow_parameters_}),
@@ -429,8 +438,8 @@ class Learner {
                           flow.step,
                           nullptr};
         if (flow.given)
-            flows.noise = checked<T>(*flow.given, "flows' noise",
-                                     {n_steps, n_flow_inputs() + net_.n_units});
+            flows.noise =
+                checked<T>(*flow.given, "flows' noise", {n_steps, n_flow_inputs() + net_.n_units});
         return flows;
     }
 
@@ -540,9 +549,9 @@ void bind_learner(py::module_& module, const char* name) {
         .def(py::init<py::array, py::array, std::optional<py::array>, std::optional<py::array>,
                       const NamedFamily&, const std::vector<Index>&, bool, const NamedFamily&,
                       const Rules&, const std::string&>(),
-             py::arg("x"), py::arg("y"), py::arg("sample_weight"), py::arg("offset"),
-             py::kw_only(), py::arg("likelihood"), py::arg("widths"), py::arg("input_skip"),
-             py::arg("activation"), py::arg("rules"), py::arg("instructions"))
+             py::arg("x"), py::arg("y"), py::arg("sample_weight"), py::arg("offset"), py::kw_only(),
+             py::arg("likelihood"), py::arg("widths"), py::arg("input_skip"), py::arg("activation"),
+             py::arg("rules"), py::arg("instructions"))
         .def("set_network", &L::set_network, py::kw_only(), py::arg("widths"),
              py::arg("input_skip"), py::arg("activation"))
         .def("set_prior", &L::set_prior, py::kw_only(), py::arg("tau"), py::arg("psi"),
@@ -558,8 +567,8 @@ void bind_learner(py::module_& module, const char* name) {
              py::arg("generator"), py::arg("passes"), py::arg("flow"))
         .def("divergence", &L::divergence, py::kw_only(), py::arg("theta"), py::arg("generator"),
              py::arg("flow"))
-        .def("multipliers", &L::multipliers, py::kw_only(), py::arg("generator"),
-             py::arg("draws"), py::arg("flow"))
+        .def("multipliers", &L::multipliers, py::kw_only(), py::arg("generator"), py::arg("draws"),
+             py::arg("flow"))
         .def("normals", &L::normals, py::kw_only(), py::arg("generator"), py::arg("count"));
 }
 
@@ -583,8 +592,8 @@ PYBIND11_MODULE(_kernel, module) {
                          std::optional<py::array> given) {
                  return islab::FlowArrays{value, first, second, step, given};
              }),
-             py::kw_only(), py::arg("value"), py::arg("first"), py::arg("second"),
-             py::arg("step"), py::arg("given"));
+             py::kw_only(), py::arg("value"), py::arg("first"), py::arg("second"), py::arg("step"),
+             py::arg("given"));
     islab::bind_learner<float>(module, "Learner32");
     islab::bind_learner<double>(module, "Learner64");
 }

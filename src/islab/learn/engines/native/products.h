@@ -89,8 +89,7 @@ inline void add_products(const Term<T>& term, Lanes<T> (&sum)[M][N]) {
 }
 
 template <int M, int N, class T>
-[[gnu::noinline]] void multiply_tile(const T* start, Term<T> first, Term<T> second,
-                                     Matrix<T> out) {
+[[gnu::noinline]] void multiply_tile(const T* start, Term<T> first, Term<T> second, Matrix<T> out) {
     Lanes<T> sum[M][N];
 #pragma GCC unroll 12
     for (int i = 0; i < M; ++i)
@@ -106,8 +105,8 @@ template <int M, int N, class T>
 
 // N vectors of data rows from `row` on, all units.
 template <int N, class T>
-void multiply_panel(Index m, Index row, const T* start, const Term<T>& first,
-                    const Term<T>& second, Matrix<T> out) {
+void multiply_panel(Index m, Index row, const T* start, const Term<T>& first, const Term<T>& second,
+                    Matrix<T> out) {
     tiles<n_sums / N>(m, [&](Index unit, auto height) {
         multiply_tile<height.value, N, T>(start ? start + unit : nullptr, first.from(unit, row),
                                           second.from(unit, row),
@@ -116,8 +115,8 @@ void multiply_panel(Index m, Index row, const T* start, const Term<T>& first,
 }
 
 template <class T>
-void multiply_here(Index m, Index rows, const T* start, const Term<T>& first,
-                   const Term<T>& second, Matrix<T> out) {
+void multiply_here(Index m, Index rows, const T* start, const Term<T>& first, const Term<T>& second,
+                   Matrix<T> out) {
     const Index widest = m <= 3 ? 4 : 2;
     for (Index row = 0; row < rows;) {
         const Index left = (rows - row) / width<T>;
@@ -193,9 +192,8 @@ void correlate_here(Index m, Index k, Index rows, Matrix<const T> a, Matrix<cons
                     Matrix<T> out) {
     tiles<M>(m, [&](Index i, auto height) {
         tiles<N>(k, [&](Index j, auto breadth) {
-            correlate_tile<height.value, breadth.value, T>(rows, {a.row(i), a.stride},
-                                                           {b.row(j), b.stride},
-                                                           {out.row(i) + j, out.stride});
+            correlate_tile<height.value, breadth.value, T>(
+                rows, {a.row(i), a.stride}, {b.row(j), b.stride}, {out.row(i) + j, out.stride});
         });
     });
 }

@@ -25,16 +25,15 @@ Weights<T> weight_room(const Network& net, const T* mu, bool flows, Memory& memo
     for (T** part : {&w.alpha, &w.not_alpha, &w.sigma, &w.slope, &w.mean, &w.variance, &w.by_mean,
                      &w.by_variance})
         *part = take<T>(memory, n);
-    for (T** part : {&w.bias_sigma, &w.bias_slope, &w.bias_variance, &w.by_bias,
-                     &w.by_bias_variance})
+    for (T** part :
+         {&w.bias_sigma, &w.bias_slope, &w.bias_variance, &w.by_bias, &w.by_bias_variance})
         *part = take<T>(memory, u);
     return w;
 }
 
 template <class T>
 Outputs<T> outputs_of(const Network& net, const T* noise, Room<T>& room, T* gradient) {
-    return {net.n_outputs, room.rows,   room.stride, room.eta,
-            room.y,        room.weight, noise,       gradient};
+    return {net.n_outputs, room.rows, room.stride, room.eta, room.y, room.weight, noise, gradient};
 }
 
 // The rows' part of the NLL that no parameter moves.
@@ -66,9 +65,9 @@ void learn(const Network& net, const Learning<T>& learning) {
 }
 
 template <bool flows, class T, class Activation>
-double take_steps(const Activation& activation, const Network& net, const Slab& slab, const Rules& rules, const Data<T>& data,
-                  State<T>& state, const Flows<T>& flow, const Steps<T>& steps, Gemm<T> gemm,
-                  Memory& memory) {
+double take_steps(const Activation& activation, const Network& net, const Slab& slab,
+                  const Rules& rules, const Data<T>& data, State<T>& state, const Flows<T>& flow,
+                  const Steps<T>& steps, Gemm<T> gemm, Memory& memory) {
     Room<T> room(net, steps.largest, memory);
     const Parts<T> theta(state.theta, net);
     Weights<T> w = weight_room<T>(net, theta.mu, flows, memory);
@@ -107,9 +106,9 @@ double take_steps(const Activation& activation, const Network& net, const Slab& 
             auxiliary_all(net, flow, w, flow_room);
             auxiliary_all_back(net, flow, kl_weight, mover, w, flow_room);
         }
-        learn<flows, T>(net, {rules, slab, theta, Parts<T>(state.first, net),
-                              Parts<T>(state.second, net), w, adam, rate,
-                              T(steps.lambda_rate[number] * adam.rate_scale), kl_weight});
+        learn<flows, T>(
+            net, {rules, slab, theta, Parts<T>(state.first, net), Parts<T>(state.second, net), w,
+                  adam, rate, T(steps.lambda_rate[number] * adam.rate_scale), kl_weight});
         if constexpr (flows) sample_all_back(net, flow, kl_weight, mover, w, flow_room);
         rows += n_rows;
         if (given) given += n_rows * net.n_units;
@@ -131,9 +130,9 @@ double run(const Network& net, const Slab& slab, const Rules& rules, const Data<
 
 // Sum of the NLL of all rows over passes with the same moments of the weights.
 template <class T>
-double nll_of_all_rows(const Network& net, const Data<T>& data, const T* bias_mu,
-                        const T* noise, std::uint32_t* generator, Index passes,
-                       Gemm<T> gemm, const Weights<T>& w, Index largest, Room<T>& room) {
+double nll_of_all_rows(const Network& net, const Data<T>& data, const T* bias_mu, const T* noise,
+                       std::uint32_t* generator, Index passes, Gemm<T> gemm, const Weights<T>& w,
+                       Index largest, Room<T>& room) {
     std::int64_t rows[rows_at_once];
     double sum = 0;
     for (Index begin = 0; begin < data.n_rows; begin += largest) {
@@ -154,9 +153,9 @@ double nll_of_all_rows(const Network& net, const Data<T>& data, const T* bias_mu
 }
 
 template <class T>
-double expected_nll(const Network& net, const Data<T>& data, const T* flat,
-                    const Flows<T>& flows, const T* noise, std::uint32_t* generator, Index passes,
-                    Gemm<T> gemm, Memory& memory) {
+double expected_nll(const Network& net, const Data<T>& data, const T* flat, const Flows<T>& flows,
+                    const T* noise, std::uint32_t* generator, Index passes, Gemm<T> gemm,
+                    Memory& memory) {
     const Index largest = data.n_rows < rows_at_once ? data.n_rows : rows_at_once;
     Room<T> room(net, largest, memory);
     const Parts<const T> theta(flat, net);

@@ -14,13 +14,13 @@
 namespace islab {
 
 class TinyAsZero {
-public:
+   public:
     TinyAsZero() : before_(mode()) { set_mode(before_ | FLUSH); }
     ~TinyAsZero() { set_mode(before_); }
     TinyAsZero(const TinyAsZero&) = delete;
     TinyAsZero& operator=(const TinyAsZero&) = delete;
 
-private:
+   private:
 #if defined(__x86_64__) || defined(_M_X64)
     using Mode = unsigned int;
     static constexpr Mode FLUSH = 0x8040;  // results (FTZ) and operands (DAZ)

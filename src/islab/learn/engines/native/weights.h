@@ -15,13 +15,13 @@ using islab::Slab;
 // What a step knows about the weights (weights,) and biases (units,).
 template <class T>
 struct Weights {
-    T *alpha, *not_alpha;            // both, for 1 - alpha would round to 0 for sure weights
-    T *sigma, *slope;                // slope is dsigma/drho
-    const T* mu;                     // theta's, or times the flows' z
-    T *factor, *by_factor;           // z of each weight and its gradient, with flows only
-    T* multiplied;                   // room for z mu, with flows only
-    T *mean, *variance;              // E and V
-    T *by_mean, *by_variance;        // gradients of the NLL, and of log r
+    T *alpha, *not_alpha;      // both, for 1 - alpha would round to 0 for sure weights
+    T *sigma, *slope;          // slope is dsigma/drho
+    const T* mu;               // theta's, or times the flows' z
+    T *factor, *by_factor;     // z of each weight and its gradient, with flows only
+    T* multiplied;             // room for z mu, with flows only
+    T *mean, *variance;        // E and V
+    T *by_mean, *by_variance;  // gradients of the NLL, and of log r
     T *bias_sigma, *bias_slope, *bias_variance;
     T *by_bias, *by_bias_variance;
 };
@@ -72,8 +72,7 @@ struct StudentSlab {
             by_sigma += node * force;
         }
         return {T(0.5) * (df + T(1)) * value + constant - logarithm(sigma),
-                (df + T(1)) * scale * by_mu,
-                (df + T(1)) * scale * by_sigma - T(1) / sigma};
+                (df + T(1)) * scale * by_mu, (df + T(1)) * scale * by_sigma - T(1) / sigma};
     }
 
     static constexpr double half_log_2pi = 0.91893853320467274;
@@ -134,8 +133,7 @@ struct Adam {
 
     // The parameter's new value; `rate` contains rate_scale.
     template <class Place>
-    Lanes<T> step(Place at, Lanes<T> value, T* first, T* second, Lanes<T> gradient,
-                  T rate) const {
+    Lanes<T> step(Place at, Lanes<T> value, T* first, T* second, Lanes<T> gradient, T rate) const {
         Lanes<T> m = at.load(first), v = at.load(second);
         m = m + share1 * (gradient - m);
         v = keep2 * v + share2 * gradient * gradient;
@@ -267,9 +265,9 @@ double weight_divergence(const Network& net, const Slab& slab, const Parts<const
     }
     const GaussianSlab<T> bias_slab(slab.bias_tau);
     return sum + sum_over<T>(0, net.n_units, [&](auto at) {
-        const Lanes<T> sigma = logistic<T>(at.load(theta.bias_rho)).softplus;
-        return bias_slab(at.load(theta.bias_mu), sigma).value;
-    });
+               const Lanes<T> sigma = logistic<T>(at.load(theta.bias_rho)).softplus;
+               return bias_slab(at.load(theta.bias_mu), sigma).value;
+           });
 }
 
 }  // namespace

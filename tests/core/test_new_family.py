@@ -1,0 +1,255 @@
+"""A likelihood and an activation, each written once, serve from fit to report."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from array_api_compat import array_namespace
+
+from islab import ISLaBRegressor
+from islab.core import families
+from islab.core.families import Activation, Likelihood, Words
+from islab.explain import integrated_gradients
+from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
+from islab.io.store import load
+from islab.learn.engines.choice import EngineChoice
+
+
+class Laplace(Likelihood):
+    """Real numbers with double-exponential noise of a learned variance."""
+
+    name = "laplace"
+    target = "numbers"
+    learns_noise = True
+    scales_target = True
+    words = Words(
+        predictor=None,
+        ratio=None,
+        response="expected value",
+        prediction="its expectation",
+        symbol="E",
+        predicts="{} with outliers",
+        linear_model="robust linear",
+    )
+    python = "return eta"
+    javascript = """{
+  response: (eta) => eta.slice(),
+  interval: (means, share, noise) => {
+    const b = Math.sqrt(noise / 2);
+    const one = (z) => (z < 0 ? Math.exp(z) / 2 : 1 - Math.exp(-z) / 2);
+    const below = (value) =>
+      means.reduce((sum, mean) => sum + one((value - mean) / b), 0) / means.length;
+    return bisected(below, share, means[0] - 700 * b, means[means.length - 1] + 700 * b);
+  },
+}"""
+
+    def nll(self, y, eta, noise):
+        xp = array_namespace(eta)
+        width = (noise / 2) ** 0.5
+        return xp.sum(xp.log(2 * width) + xp.abs(y - eta) / width, axis=-1)
+
+    def mean(self, eta):
+        return eta
+
+    def gradient(self, y, eta, noise):
+        return np.sign(eta - y) / np.sqrt(noise / 2)
+
+    def variance(self, eta, noise):
+        return noise + 0 * eta
+
+    def initial_bias(self, y):
+        return np.median(y, axis=0)
+
+    def sample(self, eta, noise, rng):
+        return rng.laplace(eta, np.sqrt(noise / 2))
+
+    def predictive_quantiles(self, draws, noise, levels):
+        width = np.sqrt(np.asarray(noise) / 2)
+        levels = np.atleast_1d(levels).reshape(-1, 1, 1)
+        low = np.broadcast_to(draws.min(axis=0) - 700 * width, (len(levels), *draws.shape[1:]))
+        high = np.broadcast_to(draws.max(axis=0) + 700 * width, low.shape)
+        for _ in range(70):
+            middle = (low + high) / 2
+            z = (middle[:, None] - draws) / width
+            tail = np.exp(-np.abs(z)) / 2
+            below = np.where(z < 0, tail, 1 - tail).mean(axis=1) < levels
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (low + high) / 2
+
+    def formula(self, eta, every):
+        return eta
+
+    def latex(self, eta, every):
+        return eta
+
+    def onnx(self, graph, eta):
+        return eta
+
+
+class HardTanh(Activation):
+    """The sum itself between -1 and 1, and constant outside."""
+
+    name = "hard_tanh"
+    bends = (-1.0, 1.0)
+    python = "return max(-1.0, min(1.0, z))"
+    javascript = """{
+  value: (z) => Math.max(-1, Math.min(1, z)),
+  slope: (z) => (Math.abs(z) < 1 ? 1 : 0),
+}"""
+
+    def value(self, z):
+        return np.clip(z, -1, 1)
+
+    def slope(self, z, value=None):
+        return (np.abs(z) < 1).astype(z.dtype)
+
+    def formula(self, z):
+        return f"max(-1, min(1, {z}))"
+
+    def latex(self, z):
+        return rf"\max\left(-1, \min\left(1, {z}\right)\right)"
+
+    def onnx(self, graph, z):
+        low, high = graph.constant(-1.0), graph.constant(1.0)
+        return graph.node("Max", [graph.node("Min", [z, high]), low])
+
+    def torch(self, z):
+        return z.clamp(-1, 1)
+
+
+@pytest.fixture(scope="module")
+def registered():
+    own = (Laplace(), HardTanh())
+    for family in own:
+        families.register(family)
+    yield
+    for family in own:
+        families.unregister(family)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    return x, np.clip(3 * x[:, 0], -1, 1) + 0.1 * rng.laplace(size=300)
+
+
+@pytest.fixture(scope="module")
+def model(registered, data):
+    model = ISLaBRegressor(
+        likelihood="laplace",
+        activation="hard_tanh",
+        hidden_layer_sizes=(4,),
+        max_epochs=150,
+        n_restarts=1,
+        random_state=0,
+    )
+    return model.fit(*data)
+
+
+def test_families_without_a_compiled_version_are_learned_by_torch(registered):
+    assert EngineChoice().serving("laplace", "relu").name == "torch"
+    assert EngineChoice().serving("gaussian", "hard_tanh").name == "torch"
+
+
+def test_compiled_families_keep_the_engine_that_was_chosen():
+    assert EngineChoice().serving("gaussian", "relu") == EngineChoice()
+
+
+def test_the_native_engine_refuses_a_family_that_is_not_compiled(registered, data):
+    model = ISLaBRegressor(likelihood="laplace", engine="native", max_epochs=1)
+    with pytest.raises(ValueError, match=r"'laplace'.*try engine='torch'"):
+        model.fit(*data)
+
+
+def test_it_fits(model, data):
+    assert model.score(*data) > 0.8
+    assert model.network_.max_depth == 2
+
+
+def test_its_intervals_cover(model, data):
+    low, high = model.predict_interval(data[0], 0.9).T
+    assert 0.8 < np.mean((low <= data[1]) & (data[1] <= high)) < 0.98
+
+
+def test_its_explanations_are_exact(model, data):
+    local = model.explain_local(data[0][:20])
+    assert local.exact
+    near = model.network_.predictor(data[0][:20] + 1e-7)
+    moved = local.link + 1e-7 * local.slope_used.sum(axis=1)
+    np.testing.assert_allclose(near, moved, atol=1e-12)
+
+
+def test_attributions_between_its_bends_add_up(model, data):
+    found = integrated_gradients(model.network_, data[0][:20], baseline=[-2.0, 0.0])
+    np.testing.assert_allclose(
+        found.attribution.sum(axis=1), found.link - found.baseline_link, atol=1e-10
+    )
+    assert found.n_pieces.max() >= 3
+
+
+def test_its_python_source_predicts_the_same(model, data):
+    module = {}
+    exec(to_python(model.network_), module)
+    found = [module["predict"](row) for row in data[0][:5].tolist()]
+    np.testing.assert_allclose(found, model.network_.predictor(data[0][:5]), rtol=1e-12)
+
+
+def test_its_torch_module_predicts_the_same(model, data):
+    found = to_torch(model.network_)(torch.tensor(data[0])).detach().numpy()
+    np.testing.assert_allclose(found, model.network_.predictor(data[0]), rtol=1e-12)
+
+
+def test_its_onnx_model_predicts_the_same(model, data):
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    # Its optimised products of one column are single precision, whatever the graph says.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = runtime.InferenceSession(to_onnx(model.network_).SerializeToString(), options)
+    (found,) = session.run(["response"], {"x": data[0]})
+    np.testing.assert_allclose(found, model.network_.predictor(data[0]), rtol=1e-12)
+
+
+def test_its_formulas_are_in_its_own_spelling(model):
+    assert "max(-1, min(1, " in to_text(model.network_)
+    assert r"\max\left(-1, \min\left(1, " in to_latex(model.network_)
+
+
+def test_it_is_saved_and_loaded(model, data, tmp_path):
+    model.save(tmp_path / "model.islab")
+    found = load(tmp_path / "model.islab")
+    np.testing.assert_array_equal(found.predict(data[0]), model.predict(data[0]))
+
+
+def test_a_file_is_refused_where_its_families_are_not_registered(model, tmp_path):
+    model.save(tmp_path / "model.islab")
+    function = families.activation("hard_tanh")
+    families.unregister(function)
+    try:
+        with pytest.raises(ValueError, match="hard_tanh"):
+            load(tmp_path / "model.islab")
+    finally:
+        families.register(function)
+
+
+def test_its_report_holds_its_script_once_and_speaks_its_words(model, data, tmp_path):
+    model.report(tmp_path / "report.html", *data)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(HardTanh.javascript) == page.count(Laplace.javascript) == 1
+    assert "predicts y with outliers" in page
+
+
+def test_a_second_family_of_a_name_is_refused(registered):
+    with pytest.raises(ValueError, match="second family named 'laplace'"):
+        families.register(Laplace())
+
+
+def test_names_of_families_are_plain():
+    bad = type("Bad", (HardTanh,), {"name": "</script>"})()
+    with pytest.raises(ValueError, match="lower-case letters"):
+        families.register(bad)
+
+
+def test_the_summary_is_json(model):
+    assert "laplace" in json.dumps(model.summary().to_dict())
