@@ -421,7 +421,8 @@ def test_sparse_network_shares_no_memory_with_its_posterior():
         assert not np.shares_memory(getattr(network, name), getattr(posterior, name))
 
 
-def test_the_old_name_of_the_scale_still_works_with_a_warning(posterior):
+def test_the_old_name_of_the_scale_still_works_with_a_warning():
+    posterior = posterior_of(Architecture(2, (2,), 1), 0)
     network = posterior.median(scale=odd_scale(posterior.architecture))
     with pytest.warns(FutureWarning, match="units is now called scale"):
         assert network.units is network.scale
