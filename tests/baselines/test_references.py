@@ -16,13 +16,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from islab.baselines.known import KNOWN, make_known
+from islab.baselines.peers import PEERS, make_peer
 from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
 
 # The last two take minutes where they are installed.
 NAMES = [
     pytest.param(name, marks=pytest.mark.slow) if name in ("ebm", "lassonet") else name
-    for name in KNOWN
+    for name in PEERS
 ]
 OPTIONAL = {"ebm": "interpret", "lassonet": "lassonet"}
 QUICK = {
@@ -66,7 +66,7 @@ def test_references_pass_the_checks_of_scikit_learn(estimator, check):
 def fitted(name, task):
     pytest.importorskip(OPTIONAL.get(name, "sklearn"))
     table, score = make_table()
-    inner = make_known(name, task).set_params(**QUICK.get(name, {}))
+    inner = make_peer(name, task).set_params(**QUICK.get(name, {}))
     if task == "classification":
         return ReferenceClassifier(inner, random_state=0).fit(table, as_classes(score))
     return ReferenceRegressor(inner, random_state=0).fit(table, score)
@@ -101,7 +101,7 @@ def test_every_known_estimator_tells_its_size(name, task):
 @pytest.mark.parametrize("name", ["boosting", "ensemble"])
 def test_the_same_seed_gives_the_same_model(name):
     table, y = make_table(40)
-    inner = make_known(name, "regression").set_params(**QUICK.get(name, {}))
+    inner = make_peer(name, "regression").set_params(**QUICK.get(name, {}))
     model = ReferenceRegressor(inner, random_state=3)
     first, second = (clone(model).fit(table, y).predict(table) for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -111,12 +111,12 @@ def test_the_same_seed_gives_the_same_model(name):
 def test_a_package_that_is_not_installed_is_named(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModuleNotFoundError, match="pip install"):
-        make_known(name, "regression")
+        make_peer(name, "regression")
 
 
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match="Got name='forest', expected one of ridge, lasso"):
-        make_known("forest", "regression")
+        make_peer("forest", "regression")
 
 
 # -- spread of numbers ------------------------------------------------------------------------

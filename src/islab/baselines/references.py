@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +37,46 @@ N_FOLDS = 5
 LEAST_SD = 1e-6
 
 
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+
+def shuffled_folds(
+    y: NDArray, n_folds: int = N_FOLDS, *, classify: bool, groups: NDArray | None, seed: int
+) -> Folds:
+    """Row numbers to learn from and to judge by, for each fold.
+
+    Tables are often sorted, and folds of consecutive rows would then leave out what they are
+    judged by. Classes keep their shares, and rows of one group stay in one fold.
+    """
+    most = len(y) if groups is None else len(np.unique(groups))
+    if classify:
+        most = min(most, max(np.unique(y, return_counts=True)[1].min(), 2))
+    kinds = {
+        (False, False): KFold,
+        (True, False): StratifiedKFold,
+        (False, True): GroupKFold,
+        (True, True): StratifiedGroupKFold,
+    }
+    kind = kinds[classify, groups is not None]
+    folds = kind(int(min(n_folds, most)), shuffle=True, random_state=seed)
+    return list(folds.split(np.zeros(len(y)), y, groups))
+
+
+def _chooses_by_folds(estimator: Any) -> bool:
+    """Whether it cross-validates by itself, on folds that are not the user's own."""
+    params = estimator.get_params(deep=False)
+    if "cv" not in params or isinstance(params["cv"], bool):
+        return False
+    # Ridge regression leaves out one row at a time unless it is told otherwise.
+    leaves_one_out = isinstance(estimator, RidgeCV | RidgeClassifierCV)
+    return isinstance(params["cv"], int) or (params["cv"] is None and not leaves_one_out)
+
+
+def _described(n_folds: int, classify: bool, grouped: bool) -> str:
+    parts = [f"{n_folds} shuffled folds"]
+    return ", ".join(parts + ["stratified"] * classify + ["grouped"] * grouped)
+
+
 class ReferenceEstimator(SelectorMixin, BaseEstimator):
     """Tables in, covariates to the wrapped estimator; selection, size and summary out."""
 
@@ -43,6 +84,7 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
     center_: Float
     scale_: Float
     estimator_: Any
+    folds_: str | None
     n_features_in_: int
 
     def __init__(
@@ -52,15 +94,26 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
-    def _make(self, task: str) -> Any:
-        """The estimator to fit: a copy of the user's, with the seed if it takes one."""
-        from islab.baselines.known import make_known
+    def _make(self, task: str, y: NDArray, groups: NDArray | None, seed: int) -> Any:
+        """The estimator to fit: a copy of the user's, with seed and folds if it takes any."""
+        from islab.baselines.peers import make_peer
 
-        inner = make_known("ridge", task) if self.estimator is None else clone(self.estimator)
-        if self.random_state is not None and "random_state" in inner.get_params():
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            inner.set_params(random_state=int(seed))
+        inner = make_peer("ridge", task) if self.estimator is None else clone(self.estimator)
+        params = inner.get_params(deep=False)
+        if self.random_state is not None and "random_state" in params:
+            inner.set_params(random_state=seed)
+        if _chooses_by_folds(inner):
+            n_folds = params["cv"] or N_FOLDS
+            classify = task == "classification"
+            folds = shuffled_folds(y, n_folds, classify=classify, groups=groups, seed=seed)
+            inner.set_params(cv=folds)
+            self.folds_ = _described(len(folds), classify, groups is not None)
         return inner
+
+    def _draw_seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _learn_columns(self, table: Any) -> Float:
         self.columns_, covariates = ColumnEncoder.learn(table, column_names(self), self.missing)
@@ -118,6 +171,8 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
             "used weights": "unknown" if size is None else str(size.n_weights),
             "used covariates": f"{len(order)} of {len(names)}",
         }
+        if self.folds_ is not None:
+            facts["penalty chosen by"] = self.folds_
         return ModelSummary(type(self).__name__, facts, frame)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -138,17 +193,20 @@ class ReferenceClassifier(ClassifierMixin, ReferenceEstimator):
     ----------
     estimator : classifier, optional
         Reads standardised covariates and positions of classes; logistic regression with a ridge
-        penalty chosen by cross-validation if not given.
+        penalty chosen by cross-validation if not given. Where ``cv`` is a number or not set, the
+        folds are shuffled and stratified.
     missing : {"impute", "error"}
         What to do with missing values.
     random_state : int, RandomState instance or None
-        Seed of the estimator, if it takes one.
+        Seed of the folds, and of the estimator if it takes one.
 
     Attributes
     ----------
     classes_ : (classes,)
     estimator_ : classifier
         The fitted one.
+    folds_ : str or None
+        The folds by which it chose its settings, if it did.
     n_used_weights_ : int
     columns_ : ColumnEncoder
     n_features_in_ : int
@@ -167,8 +225,8 @@ class ReferenceClassifier(ClassifierMixin, ReferenceEstimator):
     classes_: NDArray
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike) -> ReferenceClassifier:
-        """Learns from rows and their classes."""
+    def fit(self, X: Any, y: ArrayLike, groups: NDArray | None = None) -> ReferenceClassifier:
+        """Learns from rows and their classes; rows of one group stay in one fold."""
         check_params(self.get_params(deep=False))
         table = checked_table(self, X, reset=True)
         labels = checked_labels(self, y, table)
@@ -178,7 +236,9 @@ class ReferenceClassifier(ClassifierMixin, ReferenceEstimator):
             only = classes.tolist()[0]
             raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
         x = self._learn_columns(table)
-        self.estimator_ = self._make("classification").fit(x, codes)
+        self.folds_ = None
+        self.estimator_ = self._make("classification", codes, groups, self._draw_seed())
+        self.estimator_.fit(x, codes)
         self.classes_ = classes
         return self
 
@@ -204,16 +264,19 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
     ----------
     estimator : regressor, optional
         Reads standardised covariates and targets; ridge regression with a penalty chosen by
-        cross-validation if not given.
+        cross-validation if not given. Where ``cv`` is a number or not set, the folds are
+        shuffled.
     missing : {"impute", "error"}
         What to do with missing values.
     random_state : int, RandomState instance or None
-        Seed of the estimator, if it takes one.
+        Seed of the folds, and of the estimator if it takes one.
 
     Attributes
     ----------
     estimator_ : regressor
         The fitted one.
+    folds_ : str or None
+        The folds by which it chose its settings, if it did.
     sd_ : float
         Standard deviation of the targets around the prediction.
     n_used_weights_ : int
@@ -237,8 +300,8 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
     _scale: float
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike) -> ReferenceRegressor:
-        """Learns from rows and their targets (rows,)."""
+    def fit(self, X: Any, y: ArrayLike, groups: NDArray | None = None) -> ReferenceRegressor:
+        """Learns from rows and their targets (rows,); rows of one group stay in one fold."""
         check_params(self.get_params(deep=False))
         table = checked_table(self, X, reset=True)
         values = checked_numbers(self, y, table, "gaussian")
@@ -247,13 +310,21 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
         self._center, self._scale = float(center[0]), float(scale[0])
         standard = (target - self._center) / self._scale
         x = self._learn_columns(table)
-        inner = self._make("regression")
-        folds = KFold(min(N_FOLDS, len(x)), shuffle=True, random_state=0)
-        apart = np.ravel(cross_val_predict(clone(inner), x, standard, cv=folds))
-        spread = np.sqrt(np.mean(np.square(standard - apart)))
-        self.sd_ = float(self._scale * max(spread, LEAST_SD))
-        self.estimator_ = inner.fit(x, standard)
+        self.folds_ = None
+        seed = self._draw_seed()
+        residual = self._residuals(x, standard, groups, seed)
+        self.sd_ = float(self._scale * max(np.sqrt(np.mean(residual**2)), LEAST_SD))
+        self.estimator_ = self._make("regression", standard, groups, seed).fit(x, standard)
         return self
+
+    def _residuals(self, x: Float, y: Float, groups: NDArray | None, seed: int) -> Float:
+        """Of rows that were left out of the fit, (rows,)."""
+        residual = np.empty_like(y)
+        for train, test in shuffled_folds(y, classify=False, groups=groups, seed=0):
+            own = None if groups is None else groups[train]
+            inner = self._make("regression", y[train], own, seed).fit(x[train], y[train])
+            residual[test] = y[test] - np.ravel(inner.predict(x[test]))
+        return residual
 
     def predict(self, X: Any, return_std: bool = False) -> Float | tuple[Float, Float]:
         """Expected target of each row, (rows,).

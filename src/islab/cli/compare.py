@@ -29,7 +29,7 @@ class _List(argparse.Action):
     """Names the methods and ends."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
-        from islab.evaluate.comparison import METHODS
+        from islab.evaluate import METHODS
 
         width = max(map(len, METHODS))
         for name, meaning in METHODS.items():
@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.evaluate.comparison import compare
-    from islab.evaluate.comparison.methods import DEFAULT_METHODS, check_names
+    from islab.evaluate import compare
+    from islab.evaluate.methods import DEFAULT_METHODS, check_names
     from islab.tables.targets import detected_task
 
     outputs = [path for path in (args.csv, args.html, args.plot) if path is not None]
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _kept(data: str) -> Path:
     """Where fits are kept if the user does not say."""
-    from experiments.datasets import cache_folder
+    from islab.evaluate.runner import cache_folder
 
     folder = cache_folder() / "comparisons"
     folder.mkdir(parents=True, exist_ok=True)

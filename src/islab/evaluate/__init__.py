@@ -3,8 +3,10 @@
 For accuracy, log loss, Brier score, ROC AUC, RMSE and the like alone, use :mod:`sklearn.metrics`.
 """
 
-from islab.evaluate.comparison import Comparison, compare
+from islab.evaluate.comparison import compare
 from islab.evaluate.evaluation import evaluate, score_classes, score_numbers
+from islab.evaluate.methods import METHODS, make_method
+from islab.evaluate.result import Comparison
 from islab.evaluate.scores import (
     PINBALL_LEVELS,
     calibration_error,
@@ -17,6 +19,7 @@ from islab.evaluate.scores import (
 )
 
 __all__ = [
+    "METHODS",
     "PINBALL_LEVELS",
     "Comparison",
     "calibration_error",
@@ -26,6 +29,7 @@ __all__ = [
     "inclusion_rate",
     "interval_coverage",
     "interval_width",
+    "make_method",
     "pinball_loss",
     "score_classes",
     "score_numbers",

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -26,6 +26,7 @@ from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.base import LARGEST_LAMBDA
 from islab.learn.history import History
 from islab.learn.loop import Trained, TrainingError, train
+from islab.learn.parallel import in_parallel
 from islab.learn.progress import ProgressBar
 from islab.learn.prune import Prune, removals
 from islab.learn.recipe import Recipe
@@ -168,7 +169,7 @@ class _Session:
         given_up: list[TrainingError] = []
         # Runs that share the machine must not each take all of it for their matrix products.
         with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
-            results = Parallel(n_jobs=n_jobs, prefer=style, return_as="generator")(jobs)
+            results = in_parallel(jobs, n_jobs=n_jobs, prefer=style)
             for number, run in enumerate(results):
                 if isinstance(run, TrainingError):
                     given_up.append(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from islab.report.environment import render
@@ -27,6 +28,8 @@ class Compared(Protocol):
 
     def failures(self) -> dict[str, str]: ...
 
+    def notes(self) -> Iterable[str]: ...
+
     def plot(self, *, ax: Any) -> Any: ...
 
 
@@ -40,6 +43,7 @@ def comparison_page(comparison: Compared) -> str:
         n_methods=len(comparison.methods),
         task=comparison.task,
         scores=_table(scores),
+        notes=list(comparison.notes()),
         failures=comparison.failures(),
         picture=_picture(comparison),
         inclusion=None if inclusion.empty else _table(inclusion, "{:.2f}".format),

@@ -1,4 +1,8 @@
-"""Estimators of other packages by the names that people know them by."""
+"""Estimators of other packages by the names that people know them by.
+
+Where one cross-validates, ``cv`` is a number, and :mod:`islab.baselines.references` makes shuffled
+folds of it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,13 @@ from islab.core.dependencies import needed
 
 Float = NDArray[np.floating]
 
+N_FOLDS = 5
 N_MEMBERS = 5
 FIRST_PENALTY = 1e-3
 RIDGE_PENALTIES = np.logspace(-3, 4, 30)
 
 
-def make_known(name: str, task: str) -> Any:
+def make_peer(name: str, task: str) -> Any:
     """An estimator, not fitted.
 
     Parameters
@@ -29,9 +34,9 @@ def make_known(name: str, task: str) -> Any:
         (needs interpret-core); LassoNet with a penalty chosen by cross-validation (needs lassonet).
     task : {"classification", "regression"}
     """
-    if name not in KNOWN:
-        raise ValueError(f"Got name={name!r}, expected one of {', '.join(KNOWN)}.")
-    return KNOWN[name](task == "classification")
+    if name not in PEERS:
+        raise ValueError(f"Got name={name!r}, expected one of {', '.join(PEERS)}.")
+    return PEERS[name](task == "classification")
 
 
 def _ridge(classify: bool) -> Any:
@@ -43,7 +48,7 @@ def _ridge(classify: bool) -> Any:
 def _lasso(classify: bool) -> Any:
     from sklearn.linear_model import LassoCV
 
-    return _logistic(1.0, "saga") if classify else LassoCV(max_iter=10_000)
+    return _logistic(1.0, "saga") if classify else LassoCV(cv=N_FOLDS, max_iter=10_000)
 
 
 def _logistic(l1_ratio: float, solver: str) -> Any:
@@ -51,6 +56,7 @@ def _logistic(l1_ratio: float, solver: str) -> Any:
 
     return LogisticRegressionCV(
         l1_ratios=(l1_ratio,),
+        cv=N_FOLDS,
         solver=solver,
         scoring="neg_log_loss",
         tol=1e-3 if solver == "saga" else 1e-4,
@@ -93,7 +99,7 @@ def _lassonet(classify: bool) -> Any:
     return LassoNetClassifier() if classify else LassoNetRegressor()
 
 
-KNOWN: dict[str, Callable[[bool], Any]] = {
+PEERS: dict[str, Callable[[bool], Any]] = {
     "ridge": _ridge,
     "lasso": _lasso,
     "boosting": _boosting,
@@ -117,15 +123,17 @@ class _LassoNet(BaseEstimator):
         *,
         path_multiplier: float = 1.2,
         n_iters: tuple[int, int] = (1000, 100),
+        cv: Any = 3,
         random_state: Any = None,
     ) -> None:
         self.path_multiplier = path_multiplier
         self.n_iters = n_iters
+        self.cv = cv
         self.random_state = random_state
 
     def _fit(self, kind: str, x: Float, y: NDArray) -> None:
         estimator = getattr(needed("lassonet", "LassoNet"), kind)(
-            cv=3,
+            cv=self.cv,
             lambda_start=FIRST_PENALTY,
             path_multiplier=self.path_multiplier,
             n_iters=self.n_iters,

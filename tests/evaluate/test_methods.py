@@ -4,8 +4,8 @@ import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
-from islab.evaluate.comparison import METHODS, make_method
-from islab.evaluate.comparison.methods import DEFAULT_METHODS, NETWORKS, Method
+from islab.evaluate import METHODS, make_method
+from islab.evaluate.methods import DEFAULT_METHODS, NETWORKS, Method
 
 
 @pytest.mark.parametrize("name", METHODS)

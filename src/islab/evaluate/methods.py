@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -47,7 +48,6 @@ NETWORKS = {
     "spam": Method("network pruned by its Laplace posterior", _BASELINES, "SpaM"),
 }
 REFERENCES = {
-    "logistic": "logistic regression with a ridge penalty",
     "ridge": "linear or logistic regression with a ridge penalty",
     "lasso": "linear or logistic regression with an L1 penalty",
     "boosting": "gradient boosting of scikit-learn",
@@ -56,16 +56,23 @@ REFERENCES = {
     "lassonet": "LassoNet, needs lassonet",
 }
 METHODS = {name: method.meaning for name, method in NETWORKS.items()} | REFERENCES
+# For classes it is the same method.
+ALIASES = {"logistic": "ridge"}
 DEFAULT_METHODS = ("islab", "blr", "ridge", "lasso", "boosting")
 
 
-def check_names(names: list[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
     """Refuses names of no method."""
     for name in names:
-        if name not in METHODS:
+        if name not in METHODS and name not in ALIASES:
             near = get_close_matches(name, METHODS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"try one of {', '.join(METHODS)}"
             raise ValueError(f"Got method {name!r}, expected a known one; {hint}.")
+
+
+def method_name(name: str, task: str) -> str:
+    """What a method is called in results: one name each."""
+    return ALIASES.get(name, name) if task == "classification" else name
 
 
 def make_method(name: str, task: str) -> Any:
@@ -111,12 +118,12 @@ def _network(name: str, task: str) -> Any:
 
 
 def _reference(name: str, task: str) -> Any:
-    from islab.baselines.known import make_known
+    from islab.baselines.peers import make_peer
     from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
 
     if task == "counts":
         raise ValueError(f"{name} has no likelihood for counts; try task 'regression'.")
     if name == "logistic" and task == "regression":
         raise ValueError("logistic regression predicts classes, not numbers; try 'ridge'.")
-    inner = make_known("ridge" if name == "logistic" else name, task)
+    inner = make_peer(method_name(name, task), task)
     return ReferenceClassifier(inner) if task == "classification" else ReferenceRegressor(inner)

@@ -9,7 +9,7 @@ import pandas as pd
 from islab.plots.style import INK, MUTED, fresh_axes, heading, quiet, sequential, shown
 
 if TYPE_CHECKING:
-    from islab.evaluate.comparison.result import Comparison
+    from islab.evaluate.result import Comparison
 
 LEVEL = 0.9
 WIDE_RANGE = 20

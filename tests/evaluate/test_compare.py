@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.svm import LinearSVC
 
 import islab
 from islab import compare
 from islab.baselines.references import ReferenceClassifier
-from islab.evaluate import score_classes
+from islab.evaluate import make_method, score_classes
 
 
 def test_scores_are_those_of_a_fit_to_the_split(table, state):
@@ -233,3 +233,98 @@ def test_results_of_data_that_differ_in_a_nameless_column_are_not_taken_for_the_
         compare(X, price, linear, seeds=1, results=tmp_path).to_frame()["rmse"][0] for X in tables
     )
     assert second < 0.5 * first
+
+
+# -- folds within the training rows -----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def by_age():
+    """A table sorted by a column that matters."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=["age", "size", "noise"])
+    chance = 1 / (1 + np.exp(-2 * table["age"] - table["size"]))
+    state = np.where(rng.random(200) < chance, "ill", "well")
+    order = np.argsort(table["age"].to_numpy())
+    return table.iloc[order].reset_index(drop=True), state[order]
+
+
+def lasso_on(folds):
+    return make_method("lasso", "classification").set_params(estimator__cv=folds)
+
+
+def test_a_sorted_table_is_learned_as_well_as_with_shuffled_folds(by_age):
+    methods = {
+        "lasso": "lasso",
+        "shuffled": lasso_on(StratifiedKFold(5, shuffle=True, random_state=1)),
+        "consecutive": lasso_on(StratifiedKFold(5)),
+    }
+    nll = compare(*by_age, methods, seeds=3).to_frame().groupby("method")["nll"].mean()
+    assert nll["lasso"] == pytest.approx(nll["shuffled"], abs=0.02)
+    assert nll["consecutive"] > nll["lasso"] + 0.1
+
+
+def test_the_result_says_how_penalties_are_chosen(by_age, tmp_path):
+    found = compare(*by_age, ["ridge", "lasso", "boosting"], seeds=1)
+    note = (
+        "settings of ridge, lasso chosen within the training rows by 5 shuffled folds, stratified"
+    )
+    assert str(found).splitlines()[-1] == note
+    found.to_html(tmp_path / "page.html")
+    assert note in (tmp_path / "page.html").read_text()
+
+
+def test_groups_are_on_one_side_of_every_split(price):
+    seen = []
+
+    class Watching(Ridge):
+        def fit(self, X, y):
+            seen.append(X)
+            return super().fit(X, y)
+
+    groups = np.repeat([f"patient {k}" for k in range(15)], 4)
+    numbers = pd.DataFrame({"group": pd.factorize(groups)[0], "row": np.arange(60)})
+    compare(numbers, price, {"a": Watching()}, seeds=3, test_size=0.2, groups=groups)
+    # Standardised covariates: rows of a group share a value.
+    for rows in seen:
+        counts = np.unique(rows[:, 0].round(9), return_counts=True)[1]
+        assert set(counts) == {4}
+
+
+def test_classes_in_groups_are_on_one_side_of_every_split(table, state):
+    groups = np.arange(60) // 3
+    found = compare(table, state, ["lasso"], seeds=2, groups=groups)
+    assert not found.failures()
+    assert found.records[0]["folds"].endswith("stratified, grouped")
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [(np.zeros(60), "at least two groups"), (np.arange(59), "of each of the 60 rows")],
+)
+def test_groups_that_make_no_sense_are_refused(table, price, groups, message):
+    with pytest.raises(ValueError, match=message):
+        compare(table, price, ["ridge"], seeds=1, groups=groups)
+
+
+def test_ridge_and_logistic_are_one_method_for_classes(table, state):
+    frame = compare(table, state, ["ridge", "logistic"], seeds=1).to_frame()
+    assert frame["method"].tolist() == ["ridge"]
+
+
+# -- interrupts -------------------------------------------------------------------------------
+
+
+def test_a_model_that_was_interrupted_and_kept_is_refused(
+    table, state, counting, tmp_path, monkeypatch
+):
+    original = ReferenceClassifier.fit
+
+    def fit(self, X, y):
+        self.interrupted_ = counting.fits == 1
+        return original(self, X, y)
+
+    monkeypatch.setattr(ReferenceClassifier, "fit", fit)
+    with pytest.raises(KeyboardInterrupt):
+        compare(table, state, {"a": counting()}, seeds=3, results=tmp_path)
+    assert len((tmp_path / "comparison.jsonl").read_text().splitlines()) == 1

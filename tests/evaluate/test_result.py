@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from islab.evaluate.comparison import Comparison
+from islab.evaluate import Comparison
 
 SCORES = {"auc": 0.9, "nll": 0.2, "brier": 0.05, "density": 0.01, "average_depth": 1.0}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from islab.core.names import printable, shortened
+from islab.evaluate.runner import Record
 from islab.evaluate.scores import inclusion_rate, selection_stability
-from islab.io.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ class Comparison:
             Of methods that have both.
         ax : matplotlib axes, optional
         """
-        from islab.evaluate.comparison.picture import score_by_size
+        from islab.evaluate.picture import score_by_size
 
         return score_by_size(self, model, ax)
 
@@ -152,7 +152,8 @@ class Comparison:
         failures = [
             f"{shortened(printable(m), NAME_LENGTH)} {why}" for m, why in self.failures().items()
         ]
-        return "\n\n".join([*parts, *(["\n".join(failures)] if failures else [])])
+        below = [*self.notes(), *failures]
+        return "\n\n".join([*parts, *(["\n".join(below)] if below else [])])
 
     __repr__ = __str__
 
@@ -171,6 +172,16 @@ class Comparison:
                 numbers = {k: np.nan if v is None else v for k, v in scores.items()}
                 more = {"covariates": count, "seconds": record["seconds"], "selected": selected}
                 yield {**own, "model": model, **numbers, **more}
+
+    def notes(self) -> Iterator[str]:
+        """How penalties were chosen, methods with the same folds on one line."""
+        by_folds: dict[str, dict[str, None]] = {}
+        for record in self.records:
+            if record.get("folds"):
+                methods = by_folds.setdefault(record["folds"], {})
+                methods[shortened(printable(record["method"]), NAME_LENGTH)] = None
+        for folds, methods in by_folds.items():
+            yield f"settings of {', '.join(methods)} chosen within the training rows by {folds}"
 
     def _selections(self, method: str) -> list[list[str]]:
         own = (record for record in self.records if record["method"] == method)
