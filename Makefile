@@ -12,7 +12,7 @@ CPP := $(wildcard src/islab/learn/engines/native/*.h src/islab/learn/engines/nat
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow lint format bench docs wheel sanitize clean
+.PHONY: setup demo test test-slow lint format bench reproduce docs wheel sanitize clean
 
 setup: $(STAMP)
 
@@ -50,6 +50,14 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.fits
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.native_limit
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images
+
+# make reproduce NAME=wbc ARGS='--method islab --seeds 3'
+NAME ?= wbc
+RESULTS ?= results
+JOBS ?= 1
+
+reproduce: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.paper $(NAME) --jobs $(JOBS) --results $(RESULTS) $(ARGS)
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet

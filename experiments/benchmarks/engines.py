@@ -11,10 +11,11 @@ import argparse
 
 import numpy as np
 
-from experiments.benchmarks.defaults import judge_classes, judge_numbers, log_scores, used_variables
+from experiments.benchmarks.defaults import judged
 from experiments.benchmarks.paper_sets import load, split
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.evaluate import selection_stability
+from islab.evaluate.runner import scored
 
 
 def main() -> None:
@@ -33,15 +34,10 @@ def main() -> None:
                 kind = ISLaBRegressor if name == "abalone" else ISLaBClassifier
                 model = kind(engine=engine, n_restarts=1, random_state=seed)
                 model.fit(data.x.iloc[train], data.y[train])
-                if name == "abalone":
-                    low, high = model.predict_interval(x).T
-                    nll = log_scores(model, x, y, "median")
-                    scores = judge_numbers(model.predict(x), nll, low, high, y, 1.0)
-                else:
-                    truth = np.searchsorted(model.classes_, y)
-                    scores = judge_classes(model.predict_proba(x), truth)
+                found = scored(model, x, y)
+                scores = judged(found["models"]["full"], classify=name != "abalone")
                 rows.append([scores["score"], scores["nll"], model.n_used_weights_, model.elbo_])
-                selected.append(set(used_variables(model)))
+                selected.append(set(found["selected"]))
             chosen[engine] = selected
             numbers = ", ".join(f"{value:.4g}" for value in np.mean(rows, axis=0))
             print(f"{name:10s} {engine:7s} score, NLL, weights, ELBO: {numbers}", flush=True)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from experiments.benchmarks.defaults import judge_classes, judge_numbers, log_scores, used_variables
+from experiments.benchmarks.defaults import judged
 from experiments.datasets import Dataset, load_abalone, load_mice, load_wbc, simulate
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.evaluate import selection_stability
+from islab.evaluate.runner import fit_timed, scored
 
 RESULTS = Path(__file__).parent / "results"
 SIMULATED = [f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in (0.0, 0.1, 0.5, 0.9)]
@@ -51,20 +51,14 @@ def run(data: Dataset, name: str, seed: int, sparsity: object, model: str) -> di
     train, test = split(data, name, seed)
     kind = ISLaBRegressor if name == "abalone" else ISLaBClassifier
     estimator = kind(sparsity=sparsity, random_state=seed)
-    start = time.process_time()
-    estimator.fit(data.x.iloc[train], data.y[train])
-    seconds = time.process_time() - start
-    x, y = data.x.iloc[test], data.y[test]
-    if name == "abalone":
-        low, high = estimator.predict_interval(x, level=0.9, model=model).T
-        mean = estimator.predict(x, model=model)
-        scores = judge_numbers(mean, log_scores(estimator, x, y, model), low, high, y, 1.0)
-    else:
-        truth = np.searchsorted(estimator.classes_, y)
-        scores = judge_classes(estimator.predict_proba(x, model=model), truth)
-    selected = sorted(set(used_variables(estimator)))
-    weights = estimator.n_used_weights_
-    return {**scores, "weights": weights, "selected": selected, "seconds": seconds}
+    effort = fit_timed(estimator, data.x.iloc[train], data.y[train])
+    found = scored(estimator, data.x.iloc[test], data.y[test])
+    return {
+        **judged(found["models"][model], classify=name != "abalone"),
+        "weights": found["models"]["median"]["used_weights"],
+        "selected": found["selected"],
+        "seconds": effort["cpu_seconds"],
+    }
 
 
 def main() -> None:

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from experiments.benchmarks.defaults import judge_classes
+from experiments.benchmarks.defaults import judged
 from experiments.datasets import load_wbc
 from experiments.paper.methods import make_estimator
 from experiments.paper.tasks import Task, scaled
+from islab.evaluate.runner import fit_timed, scored
 
 
 def task(recipe: str, seed: int) -> Task:
@@ -33,10 +34,15 @@ def task(recipe: str, seed: int) -> Task:
 def run(recipe: str, seed: int) -> dict[str, object]:
     """The scores of one fit."""
     found = task(recipe, seed)
-    model = make_estimator("islab-lrt", found, recipe, seed).fit(found.x_train, found.y_train)
-    truth = np.searchsorted(model.classes_, found.y_test)
-    scores = judge_classes(model.predict_proba(found.x_test, model="median"), truth)
-    return {"settings": recipe, "split": seed, **scores, "weights": model.n_used_weights_}
+    model = make_estimator("islab", found, recipe, seed)
+    fit_timed(model, found.x_train, found.y_train)
+    scores = scored(model, found.x_test, found.y_test)["models"]["median"]
+    return {
+        "settings": recipe,
+        "split": seed,
+        **judged(scores, classify=True),
+        "weights": scores["used_weights"],
+    }
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.datasets.images import ImageDataset, Pixels
 from experiments.datasets.split import tenth_for_testing
+from islab.evaluate.runner import NoData
 
 FACES = {3: "happy", 5: "surprise", 6: "neutral"}
 COLUMNS = ("emotion", "pixels", "Usage")
@@ -28,7 +29,7 @@ def load_fer2013(path: str | Path) -> ImageDataset:
 
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
+        raise NoData(
             f"Got path={str(path)!r}, expected the file fer2013.csv; try to download it from "
             "Kaggle's facial expression recognition challenge."
         )

@@ -3,9 +3,3 @@
 ``python -m experiments.paper wbc`` runs one of them. A *cell* is one data set, method, recipe and
 seed; the recipe is ``paper``, the settings its authors tuned by hand, or ``default``, nothing set.
 """
-
-from __future__ import annotations
-
-from experiments.paper.names import DATASETS, IMAGE_METHODS, IMAGES, METHODS, RECIPES, STUDIES
-
-__all__ = ["DATASETS", "IMAGES", "IMAGE_METHODS", "METHODS", "RECIPES", "STUDIES"]

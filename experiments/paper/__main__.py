@@ -8,17 +8,28 @@ Every finished run is kept in the results folder at once; the same command goes 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments.paper import DATASETS, IMAGE_METHODS, IMAGES, METHODS, RECIPES, STUDIES
+from experiments.paper.settings import (
+    DATASETS,
+    IMAGE_METHODS,
+    IMAGES,
+    METHODS,
+    RECIPES,
+    STUDIES,
+    method_of,
+)
 
 EXAMPLES = """\
 examples:
   python -m experiments.paper wbc
-  python -m experiments.paper linear-0.5 --method islab-lrt --recipe default --seeds 3
+  python -m experiments.paper linear-0.5 --method islab --recipe default --seeds 3
   python -m experiments.paper all --jobs 2 --results results
   python -m experiments.paper mice --quick
   python -m experiments.paper initialisation --results results
@@ -31,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = [*DATASETS, *IMAGES, *STUDIES, "all"]
     parser.add_argument("name", metavar="NAME", choices=names, help=f"one of {', '.join(names)}")
     parser.add_argument(
-        "--method", action="append", choices=METHODS, help="all if not given; repeatable"
+        "--method",
+        action="append",
+        choices=METHODS,
+        type=method_of,
+        help="all if not given; repeatable",
     )
     parser.add_argument(
         "--recipe",
@@ -81,9 +96,11 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
-    from experiments.paper.cells import Results
-    from experiments.paper.runner import plan, run_cells
+    from joblib import cpu_count
+
+    from experiments.paper.cells import Results, plan, run_cell
     from experiments.paper.tables import text_table
+    from islab.evaluate.runner import run_cells
 
     names = DATASETS if args.name == "all" else (args.name,)
     seeds = range(min(args.seeds, MOST_QUICK_SEEDS) if args.quick else args.seeds)
@@ -99,9 +116,19 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
             "try --recipe default"
         )
     results = Results(folder)
-    failures = run_cells(
-        cells, results, jobs=args.jobs, quick=args.quick, force=args.force, progress=True
+    done = {} if args.force else results.read(names)
+    if any(cell not in done for cell in cells):
+        results.make()
+    found = run_cells(
+        cells,
+        partial(run_cell, quick=args.quick),
+        done=done,
+        keep=results.add,
+        n_jobs=min(args.jobs, cpu_count()),
+        title=args.name if sys.stderr.isatty() else "",
+        pre_dispatch="n_jobs",
     )
+    failures = [record for record in found.values() if record.get("error") is not None]
     stored = results.read(names)
     for name in names:
         records = [stored[cell] for cell in cells if cell in stored and cell.dataset == name]
@@ -122,11 +149,30 @@ def _say_failures(failures: list[dict[str, Any]]) -> None:
 
 
 def _run_study(args: argparse.Namespace, folder: Path) -> None:
-    from experiments.paper.studies import run_study
+    from experiments.paper.cells import keep_memory
 
-    options = {"jobs": args.jobs, "quick": args.quick, "force": args.force}
-    for line in run_study(args.name, folder, methods=args.method, **options):
+    folder.mkdir(parents=True, exist_ok=True)
+    keep_memory()
+    for line in _study(args, folder):
         print(line)
+
+
+def _study(args: argparse.Namespace, folder: Path) -> Iterator[str]:
+    """Lines to print as they come."""
+    from experiments.paper import choices, cost, images, initialisation, pictures
+
+    options: dict[str, Any] = {"quick": args.quick, "force": args.force}
+    if args.name == "initialisation":
+        return initialisation.study(folder, methods=args.method, jobs=args.jobs, **options)
+    if args.name in ("cost", "choices"):
+        study = cost.study if args.name == "cost" else choices.study
+        return study(folder, methods=args.method, **options)
+    draw = {
+        "image-maps": images.draw_digits,
+        "explanations": pictures.explanations,
+        "structures": pictures.structures,
+    }[args.name]
+    return draw(folder, **options)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -138,6 +184,8 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
+    # As Ctrl-C does: what is finished is kept, what is under way is not.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(parser.parse_args(arguments))
     except KeyboardInterrupt:
@@ -146,6 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 

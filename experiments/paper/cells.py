@@ -1,4 +1,4 @@
-"""One experiment: a data set, a method, a recipe and a seed; what it gave, kept as a JSON line."""
+"""The paper's experiments as cells of the one runner: what to run, how, and where it is kept."""
 
 from __future__ import annotations
 
@@ -6,95 +6,117 @@ import ctypes
 import os
 import platform
 import sys
-import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from math import isfinite
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments.paper.names import IMAGES, METHODS, RECIPES
-from islab.io.records import Record, append_record, read_records
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.paper.settings import (
+    IMAGE_METHODS,
+    IMAGES,
+    METHODS,
+    RECIPES,
+    SETTINGS,
+    family,
+    method_of,
+)
+from islab.evaluate import calibration_error
+from islab.evaluate.runner import Cell, Record, append_record, fit_timed, read_records, scored
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # names and numbers of malloc.h
 MEMORY_TO_KEEP, LARGEST_ARRAY_KEPT = 2**28, 2**25
 VERSIONS = ("islab-bnn", "numpy", "scipy", "scikit-learn", "torch")
+SIZE = ("used_weights", "density", "average_depth", "max_depth")
+ENDINGS = {"full": "", "median": "_median"}
+
+Float = NDArray[np.floating]
 
 
-@dataclass(frozen=True, order=True)
-class Cell:
-    """What to run."""
+def plan(
+    datasets: Sequence[str], methods: Sequence[str], recipes: Sequence[str], seeds: Iterable[int]
+) -> list[Cell]:
+    """The cells of these data sets, methods and recipes.
 
-    dataset: str
-    method: str
-    recipe: str
-    seed: int
+    Left out are those with the paper's recipe for methods that the paper did not run there, and
+    methods that do not learn from images.
+    """
+    return [
+        Cell(dataset, method, recipe, seed)
+        for dataset, method, recipe, seed in product(datasets, methods, recipes, list(seeds))
+        if _offered(dataset, method, recipe)
+    ]
 
-    @classmethod
-    def of(cls, record: Record) -> Cell:
-        """The cell that a record is of."""
-        return cls(record["dataset"], record["method"], record["recipe"], record["seed"])
 
-    @classmethod
-    def of_run(cls, line: Record) -> Cell:
-        """The same for a line of a file, which may be of something else: a KeyError then."""
-        cell, seconds = cls.of(line), line["seconds"]
-        known = cell.method in METHODS and cell.recipe in RECIPES
-        if not (known and isinstance(cell.seed, int) and isinstance(seconds, int | float)):
-            raise KeyError("seconds")
-        return cell
+def _offered(dataset: str, method: str, recipe: str) -> bool:
+    if dataset in IMAGES:
+        return recipe == "default" and method in IMAGE_METHODS
+    return recipe == "default" or (family(dataset), method) in SETTINGS
 
 
 def run_cell(cell: Cell, quick: bool = False) -> Record:
-    """Fits and judges one model, on one thread.
+    """Fits and scores one model.
 
-    Returns
-    -------
-    dict
-        The cell, its scores, ``seconds`` of processor time that the fit took, versions and
-        machine; or the cell and ``error``, a sentence, with ``lost`` if there are no data.
+    Scores of the full model have plain names, those of the median network end in ``_median``.
+    Used weights, depths and the selected columns are the median network's. Of several classes
+    there are ``nll_paper`` and ``ece_paper`` besides, with logarithms averaged over draws.
+    ``seconds`` are of processor time.
     """
-    from threadpoolctl import threadpool_limits
-
     from experiments.paper.images import run_images
     from experiments.paper.methods import make_estimator
-    from experiments.paper.scores import score
     from experiments.paper.settings import setting
     from experiments.paper.tasks import load_task
 
-    task = None
-    try:
-        with threadpool_limits(1):
-            if cell.dataset in IMAGES:
-                return run_images(cell, quick)
-            task = load_task(cell.dataset, cell.recipe, quick)
-            estimator = make_estimator(cell.method, task, cell.recipe, cell.seed, quick)
-            _one_thread()
-            keep_memory()
-            start = time.process_time()
-            estimator.fit(task.x_train, task.y_train)
-            seconds = time.process_time() - start
-            scores = score(estimator, task)
-    except Exception as error:
-        # Images are loaded and fitted in one go.
-        no_data = isinstance(error, FileNotFoundError) if cell.dataset in IMAGES else task is None
-        lost = {"lost": True} if no_data else {}
-        return {**asdict(cell), "error": f"{type(error).__name__}: {error}", **lost}
-    if cell.recipe == "paper" and not quick:
-        scores["epochs"] = setting(cell.dataset, cell.method).epochs
-    return {**asdict(cell), **scores, "seconds": round(seconds, 3), **circumstances()}
+    if cell.dataset in IMAGES:
+        return run_images(cell, quick)
+    task = load_task(cell.dataset, cell.settings, quick)
+    model = make_estimator(cell.method, task, cell.settings, cell.seed, quick)
+    one_thread()
+    keep_memory()
+    effort = fit_timed(model, task.x_train, task.y_train)
+    record = flat(scored(model, task.x_test, task.y_test))
+    if task.classes and len(model.classes_) > 2:
+        record |= paper_scores(model, task.x_test, task.y_test)
+    if cell.settings == "paper" and not quick:
+        record["epochs"] = setting(cell.dataset, cell.method).epochs
+    return {**record, "seconds": round(effort["cpu_seconds"], 3), **circumstances()}
 
 
-def storable(record: Record) -> Record:
-    """A record as JSON has it, which knows no number that is not finite: the correlation of a
-    constant prediction is null.
-    """
-    return {
-        name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in record.items()
+def flat(scores: Record) -> Record:
+    """Scores of both models in one dict, as the results keep them."""
+    models = scores["models"]
+    both = {
+        f"{name}{ending}": value
+        for model, ending in ENDINGS.items()
+        for name, value in models[model].items()
+        if name not in SIZE
     }
+    size = {name: models["median"][name] for name in SIZE}
+    return {**both, **size, "selected": scores["selected"]}
+
+
+def paper_scores(model: Any, X: Any, y: NDArray) -> Record:
+    """Log score and calibration error of both models, the paper's way.
+
+    The authors' code predicts with the mean over draws of the logarithm of each probability. The
+    mean of probabilities is at least as large.
+    """
+    codes, found = np.searchsorted(model.classes_, y), {}
+    for kind, ending in ENDINGS.items():
+        logs = mean_logs(model.sample_posterior(X, model=kind))
+        nll = -np.take_along_axis(logs, codes[:, None], axis=1).mean()
+        found[f"nll_paper{ending}"] = float(nll)
+        found[f"ece_paper{ending}"] = calibration_error(codes, np.exp(logs))
+    return found
+
+
+def mean_logs(draws: Float) -> Float:
+    """Mean logarithm of probabilities (draws, rows, classes), (rows, classes)."""
+    return np.log(np.maximum(draws, np.finfo(draws.dtype).tiny)).mean(axis=0)
 
 
 class Results:
@@ -121,26 +143,28 @@ class Results:
     def add(self, record: Record) -> None:
         """Appends a line; it is on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        append_record(self.folder / f"{record['dataset']}.jsonl", storable(record))
+        append_record(self.folder / f"{record['dataset']}.jsonl", record)
 
     def read(
-        self, datasets: Iterable[str], key: Callable[[Record], Hashable] = Cell.of_run
+        self, datasets: Iterable[str], key: Callable[[Record], Hashable] | None = None
     ) -> dict[Any, Record]:
         """The records of data sets by cell, the latest of each.
 
-        Lines that were cut short, or that are of something else, are left out.
+        Lines that were cut short, or that are of something else, are left out. Old names are
+        replaced by those of today.
 
         Parameters
         ----------
         datasets : iterable of str
-        key : callable
+        key : callable, optional
             What tells records apart, if not their cells; a KeyError for what is none.
         """
         found = {}
         for dataset in datasets:
-            for record in read_records(self.folder / f"{dataset}.jsonl"):
+            for line in read_records(self.folder / f"{dataset}.jsonl"):
                 with suppress(KeyError, TypeError):
-                    found[key(record)] = record
+                    record = _of_today(line)
+                    found[(key or _cell_of_run)(record)] = record
         return found
 
     def study(
@@ -169,7 +193,21 @@ class Results:
             yield record
 
 
-def _one_thread() -> None:
+def _of_today(line: Record) -> Record:
+    """Version 0.1 said ``recipe`` for the settings and had the paper's names of methods."""
+    own = {"settings" if name == "recipe" else name: value for name, value in line.items()}
+    return {**own, "method": method_of(own["method"])}
+
+
+def _cell_of_run(record: Record) -> Cell:
+    cell, seconds = Cell.of(record), record["seconds"]
+    known = cell.method in METHODS and cell.settings in RECIPES
+    if not (known and isinstance(seconds, int | float)):
+        raise KeyError("seconds")
+    return cell
+
+
+def one_thread() -> None:
     """Torch's own pool heeds no limit from outside; it may be loaded by now or not at all."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from experiments.paper.cells import Results, circumstances
-from experiments.paper.names import family, methods_of
-from experiments.paper.settings import CHOSEN, setting
-from islab.io.records import Record
+from experiments.paper.settings import CHOSEN, family, methods_of, setting
+from islab.evaluate.runner import Record
 
 NAME = "choices"
 DATASETS = ("wbc", "abalone", "mice")
-METHODS = ("bnn-concrete", "laplace-spam")
+METHODS = ("concrete-dropout", "spam")
 
 
 def study(

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.paper.cells import Results, circumstances
-from experiments.paper.names import methods_of
+from experiments.paper.settings import SPIKE_AND_SLAB, methods_of
 from experiments.paper.tasks import Task
-from islab.io.records import Record
+from islab.evaluate.runner import Record
 
 NAME = "cost"
 DATASETS = ("linear-0.0", "wbc", "abalone", "mice")
-METHODS = ("islab-lrt", "islab-flow", "blr-lrt", "blr-flow")
+METHODS = SPIKE_AND_SLAB
 WARM_UP, STEPS, QUICK_STEPS = 3, 40, 2
 BITS = 64
 BYTE = 8
@@ -101,7 +101,7 @@ def step_time(dataset: str, method: str, quick: bool = False) -> tuple[int, floa
 
     task = load_task(dataset, "paper", quick)
     estimator = make_estimator(method, task, "paper", 0)
-    stage, posterior = estimator.recipe.network, method.partition("-")[2]
+    stage, posterior = estimator.recipe.network, estimator.posterior
     y, likelihood = _target(task)
     problem = Problem(np.array(task.x_train, dtype=float), y)
     with threadpool_limits(1):

@@ -6,17 +6,16 @@ is set but what keeps a fit on two cores to minutes, which each record tells.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.paper.cells import Cell, circumstances
-from islab.io.records import Record
+from experiments.paper.cells import ENDINGS, circumstances, paper_scores
+from islab.evaluate.runner import Cell, Record, fit_timed
 
 QUICK_TRAIN, QUICK_TEST, QUICK_EPOCHS = 6000, 500, 3
 QUICK_HYBRID = 300
@@ -24,7 +23,7 @@ QUICK_HYBRID = 300
 SCORES = ("accuracy", "auc", "ece", "nll", "brier")
 # The paper's layers on CIFAR-10; its head has another shape for each posterior.
 CIFAR10_CHANNELS = (64, 64, 128)
-CIFAR10_HEADS = {"lrt": (256, 256), "flow": (512,)}
+CIFAR10_HEADS = {"islab": (256, 256), "islab-flow": (512,)}
 CIFAR10_EPOCHS = 5
 # At the default rate so large a head falls back to its prior before it has learned anything.
 CIFAR10_RATE = 0.01
@@ -34,7 +33,7 @@ HYBRID_HEAD = {"hidden_layer_sizes": (), "learning_rate_init": 0.01, "max_epochs
 HYBRID_DRAWS = 100
 
 DIGIT, DIGIT_OUTPUTS = "4", ("4", "7", "9")
-PICTURED = Cell("mnist-bcnn", "islab-lrt", "default", 0)
+PICTURED = Cell("mnist-bcnn", "islab", "default", 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,28 +61,27 @@ def run_images(cell: Cell, quick: bool = False) -> Record:
     if cell.dataset.endswith("hybrid"):
         return _run_hybrid(cell, quick)
     model, task, seconds = fit_convolutional(cell, quick)
-    return convolutional_record(cell, model, task, seconds)
+    return convolutional_record(model, task, seconds)
 
 
 def fit_convolutional(cell: Cell, quick: bool = False) -> tuple[Any, ImageTask, float]:
     """A fitted classifier of images, what it was fitted to, and seconds of processor time."""
     task = ImageTask.load(cell.dataset, *((QUICK_TRAIN, QUICK_TEST) if quick else ()))
     model = make_convolutional(cell, quick)
-    start = time.process_time()
-    model.fit(task.train, task.y_train)
-    return model, task, time.process_time() - start
+    effort = fit_timed(model, task.train, task.y_train)
+    return model, task, effort["cpu_seconds"]
 
 
 def make_convolutional(cell: Cell, quick: bool = False) -> Any:
     """The classifier of a cell, not yet fitted."""
+    from experiments.paper.methods import posterior_of
     from islab.images import ISLaBImageClassifier
 
-    posterior = cell.method.removeprefix("islab-")
-    own: dict[str, Any] = {"posterior": posterior, "random_state": cell.seed}
+    own: dict[str, Any] = {"posterior": posterior_of(cell.method), "random_state": cell.seed}
     if cell.dataset == "cifar10-bcnn":
         own |= {
             "channels": CIFAR10_CHANNELS,
-            "hidden_layer_sizes": CIFAR10_HEADS[posterior],
+            "hidden_layer_sizes": CIFAR10_HEADS[cell.method],
             "max_epochs": CIFAR10_EPOCHS,
             "learning_rate_init": CIFAR10_RATE,
         }
@@ -92,11 +90,10 @@ def make_convolutional(cell: Cell, quick: bool = False) -> Any:
     return ISLaBImageClassifier(**own)
 
 
-def convolutional_record(cell: Cell, model: Any, task: ImageTask, seconds: float) -> Record:
+def convolutional_record(model: Any, task: ImageTask, seconds: float) -> Record:
     """Scores of both models, and what the median network uses."""
     density, channels = model.density_, [len(own) for own in model.network_.channels]
     return {
-        **asdict(cell),
         **_scores(model, task.test, task.y_test),
         "used_weights": model.n_used_weights_,
         "density": density["all"],
@@ -110,6 +107,7 @@ def convolutional_record(cell: Cell, model: Any, task: ImageTask, seconds: float
 
 def _run_hybrid(cell: Cell, quick: bool) -> Record:
     from experiments.datasets import cache_folder
+    from experiments.paper.methods import posterior_of
     from islab import ISLaBClassifier
     from islab.features import FeatureExtractor
 
@@ -121,12 +119,9 @@ def _run_hybrid(cell: Cell, quick: bool) -> Record:
     head: dict[str, Any] = {**HYBRID_HEAD, "n_draws": HYBRID_DRAWS, "random_state": cell.seed}
     if quick:
         head["max_epochs"] = QUICK_EPOCHS
-    model = ISLaBClassifier(posterior=cell.method.removeprefix("islab-"), **head)
-    start = time.process_time()
-    model.fit(x_train, task.y_train)
-    seconds = time.process_time() - start
+    model = ISLaBClassifier(posterior=posterior_of(cell.method), **head)
+    seconds = fit_timed(model, x_train, task.y_train)["cpu_seconds"]
     return {
-        **asdict(cell),
         **_scores(model, x_test, task.y_test),
         "used_weights": model.n_used_weights_,
         "density": model.network_.density,
@@ -138,18 +133,13 @@ def _run_hybrid(cell: Cell, quick: bool) -> Record:
 
 def _scores(model: Any, images: NDArray, labels: NDArray) -> Record:
     """Those of the full model by plain names, those of the median network with an ending."""
-    from experiments.paper.scores import paper_scores
     from islab.evaluate import score_classes
 
     found: Record = {}
-    codes = np.searchsorted(model.classes_, labels)
-    for kind, ending in (("full", ""), ("median", "_median")):
-        draws = model.sample_posterior(images, model=kind)
-        scores = score_classes(labels, draws.mean(axis=0), model.classes_)
-        logs = np.log(np.maximum(draws, np.finfo(draws.dtype).tiny)).mean(axis=0)
+    for kind, ending in ENDINGS.items():
+        scores = score_classes(labels, model.predict_proba(images, model=kind), model.classes_)
         found |= {f"{name}{ending}": scores[name] for name in SCORES}
-        found |= {f"{name}{ending}": value for name, value in paper_scores(codes, logs).items()}
-    return found
+    return found | paper_scores(model, images, labels)
 
 
 def _effort(task: ImageTask, epochs: int, seconds: float) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -10,13 +9,15 @@ from math import log, nan
 from pathlib import Path
 from typing import Any
 
-from experiments.paper.cells import Results, circumstances
-from experiments.paper.names import methods_of
-from experiments.paper.runner import over_processes
-from islab.io.records import Record
+from joblib import cpu_count, delayed
+
+from experiments.paper.cells import Results, circumstances, flat
+from experiments.paper.settings import methods_of
+from islab.evaluate.runner import Record, fit_timed, scored
+from islab.learn.parallel import in_parallel
 
 NAME = "initialisation"
-POSTERIORS = ("islab-lrt", "islab-flow")
+POSTERIORS = ("islab", "islab-flow")
 # The paper names six of its ranges and shows them all in figures only.
 RANGES = (
     (0.001, 0.01),
@@ -61,10 +62,12 @@ def study(
     results = Results(folder)
     done = {} if force else results.read([NAME], key)
     wanted = list(product(methods_of(NAME, methods, POSTERIORS), RANGES))
-    missing = [
-        (method, bounds, quick) for method, bounds in wanted if (method, bounds[0]) not in done
-    ]
-    for record in over_processes(run_range, missing, jobs):
+    missing = (
+        delayed(run_range)(method, bounds, quick)
+        for method, bounds in wanted
+        if (method, bounds[0]) not in done
+    )
+    for record in in_parallel(missing, n_jobs=min(jobs, cpu_count()), ordered=False):
         results.add(record)
         scores = ", ".join(f"{title} {record[name]:.3g}" for name, title in PANELS.items())
         yield f"{record['method']} from {record['low']} to {record['high']}: {scores}"
@@ -80,7 +83,6 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
     from threadpoolctl import threadpool_limits
 
     from experiments.paper.methods import QUICK_EPOCHS, make_estimator
-    from experiments.paper.scores import score
     from experiments.paper.settings import setting
     from experiments.paper.tasks import load_task
 
@@ -93,11 +95,9 @@ def run_range(method: str, bounds: tuple[float, float], quick: bool = False) -> 
             estimator.recipe.initial, covariate_inclusion=logits, hidden_inclusion=logits
         )
         estimator.recipe = replace(estimator.recipe, initial=start)
-        began = time.process_time()
-        estimator.fit(task.x_train, task.y_train)
-        seconds = time.process_time() - began
-        scores = score(estimator, task)
-    cell = {"dataset": NAME, "method": method, "recipe": "paper", "seed": 0}
+        seconds = fit_timed(estimator, task.x_train, task.y_train)["cpu_seconds"]
+        scores = flat(scored(estimator, task.x_test, task.y_test))
+    cell = {"dataset": NAME, "method": method, "settings": "paper", "seed": 0}
     epochs = QUICK_EPOCHS if quick else setting("abalone", method).epochs
     place = {"low": low, "high": high, "epochs": epochs}
     return {**cell, **place, **scores, "seconds": round(seconds, 3), **circumstances()}

@@ -15,11 +15,11 @@ from statistics import median
 
 from experiments.paper import initialisation
 from experiments.paper.cells import Results
-from experiments.paper.names import DATASETS, IMAGES, METHODS, RECIPES
+from experiments.paper.settings import DATASETS, IMAGES, METHODS, RECIPES
 from experiments.paper.tables import KEY, markdown_row, markdown_tables
 from experiments.paper.verdict import NEITHER, entry, grouped, tables_of
+from islab.evaluate.runner import Record
 from islab.io.files import replacing
-from islab.io.records import Record
 
 OPENING = "<!-- results: "
 MARKED = re.compile(

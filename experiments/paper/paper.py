@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from experiments.paper.settings import method_of
+
 
 @dataclass(frozen=True)
 class Published:
@@ -17,7 +19,7 @@ class Published:
     table : str
         The table's label in the paper.
     dataset, method : str
-        As in :mod:`experiments.paper.names`, and what the paper has besides.
+        As in :mod:`experiments.paper.settings`, and what the paper has besides.
     model : {"full", "median"}
         All weights, or what the paper calls sparse.
     metric : str
@@ -58,7 +60,7 @@ def _entry(row: dict[str, str]) -> Published:
     return Published(
         table=row["table"],
         dataset=row["dataset"],
-        method=row["method"],
+        method=method_of(row["method"]),
         model=row["model"],
         metric=row["metric"],
         median=median,

@@ -98,7 +98,7 @@ def fitted(
     path = folder / "models" / f"{name}.islab"
     if path.exists() and not force:
         return stored(islab.load, path), task
-    model = make_estimator("islab-lrt", task, "default", 0, quick, **changes)
+    model = make_estimator("islab", task, "default", 0, quick, **changes)
     model.fit(task.x_train, task.y_train)
     path.parent.mkdir(parents=True, exist_ok=True)
     model.save(path)

@@ -1,4 +1,4 @@
-"""The settings of the paper's appendix, one row for each data set and method.
+"""What experiments and methods are called, and the settings of the paper's appendix.
 
 What the appendix does not print is from the authors' published scripts where those have it: other
 rates of the inclusion parameters, when rates are lowered, and the strength 1 of the L1 penalty.
@@ -6,9 +6,36 @@ rates of the inclusion parameters, when rates are lowered, and the strength 1 of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.paper.names import family
+CORRELATIONS = ("0.0", "0.1", "0.5", "0.9")
+SIMULATED = tuple(f"{kind}-{rho}" for kind in ("linear", "nonlinear") for rho in CORRELATIONS)
+DATASETS = (*SIMULATED, "wbc", "abalone", "mice", "mice-by-mouse", "mnist", "fer2013")
+IMAGES = ("mnist-bcnn", "cifar10-bcnn", "cifar10-hybrid")
+IMAGE_METHODS = ("islab", "islab-flow")
+STUDIES = ("initialisation", "explanations", "structures", "cost", "choices", "image-maps")
+METHODS = (
+    "islab",
+    "islab-flow",
+    "blr",
+    "blr-flow",
+    "l1-skip",
+    "horseshoe",
+    "concrete-dropout",
+    "spam",
+)
+SPIKE_AND_SLAB = METHODS[:4]
+# What the paper, and results of version 0.1, call the methods.
+OLD_METHODS = {
+    "islab-lrt": "islab",
+    "blr-lrt": "blr",
+    "is-ann-l1": "l1-skip",
+    "bnn-horse": "horseshoe",
+    "bnn-concrete": "concrete-dropout",
+    "laplace-spam": "spam",
+}
+RECIPES = ("paper", "default")
 
 Bounds = tuple[float, float]
 
@@ -59,68 +86,66 @@ HIDDEN: dict[str, tuple[int, ...]] = {
 }
 
 SETTINGS: dict[tuple[str, str], Setting] = {
-    ("linear", "islab-lrt"): Setting(0.1, 200, 50, 2.5, 0.001, (5, 5), (-10, -7)),
+    ("linear", "islab"): Setting(0.1, 200, 50, 2.5, 0.001, (5, 5), (-10, -7)),
     ("linear", "islab-flow"): Setting(0.01, 200, 10, 2.5, 0.001, (5, 5), (-10, -7)),
-    ("linear", "blr-lrt"): Setting(0.01, 200, 50, 2.5, 0.001, (0, 1)),
+    ("linear", "blr"): Setting(0.01, 200, 50, 2.5, 0.001, (0, 1)),
     ("linear", "blr-flow"): Setting(0.01, 200, 50, 2.5, 0.001, (0, 1)),
-    ("linear", "is-ann-l1"): Setting(0.01, 750, 50, milestones=(4 / 15, 8 / 15), drop=0.1),
-    ("nonlinear", "islab-lrt"): Setting(0.01, 750, 50, 30, 0.01, (5, 5), (-5, -4), 0.1),
+    ("linear", "l1-skip"): Setting(0.01, 750, 50, milestones=(4 / 15, 8 / 15), drop=0.1),
+    ("nonlinear", "islab"): Setting(0.01, 750, 50, 30, 0.01, (5, 5), (-5, -4), 0.1),
     ("nonlinear", "islab-flow"): Setting(0.01, 750, 10, 30, 0.05, (5, 15), (4, 6), 0.1),
-    ("nonlinear", "blr-lrt"): Setting(0.01, 200, 50, 30, 0.001, (0, 1)),
+    ("nonlinear", "blr"): Setting(0.01, 200, 50, 30, 0.001, (0, 1)),
     ("nonlinear", "blr-flow"): Setting(0.01, 200, 50, 30, 0.001, (0, 1)),
-    ("nonlinear", "is-ann-l1"): Setting(0.01, 750, 50, milestones=(4 / 15, 8 / 15), drop=0.1),
-    ("wbc", "islab-lrt"): Setting(0.1, 200, 8, 1, 0.01, (5, 5), (-9, -5)),
+    ("nonlinear", "l1-skip"): Setting(0.01, 750, 50, milestones=(4 / 15, 8 / 15), drop=0.1),
+    ("wbc", "islab"): Setting(0.1, 200, 8, 1, 0.01, (5, 5), (-9, -5)),
     ("wbc", "islab-flow"): Setting(0.05, 200, 8, 1, 0.01, (5, 15), (-9, -5)),
-    ("wbc", "blr-lrt"): Setting(0.01, 200, 8, 1, 0.01, (0, 1)),
+    ("wbc", "blr"): Setting(0.01, 200, 8, 1, 0.01, (0, 1)),
     ("wbc", "blr-flow"): Setting(0.01, 200, 8, 1, 0.01, (0, 1)),
-    ("wbc", "is-ann-l1"): Setting(0.01, 200, 8, milestones=()),
-    ("wbc", "bnn-horse"): Setting(0.01, 1000, 8),
-    ("wbc", "bnn-concrete"): Setting(0.01, 200, 8),
-    ("wbc", "laplace-spam"): Setting(0.1, 200, 8),
-    ("abalone", "islab-lrt"): Setting(
-        0.01, 5000, 5, 25, 0.25, (5, 5), (-9, -4), milestones=(0.7, 0.9)
-    ),
+    ("wbc", "l1-skip"): Setting(0.01, 200, 8, milestones=()),
+    ("wbc", "horseshoe"): Setting(0.01, 1000, 8),
+    ("wbc", "concrete-dropout"): Setting(0.01, 200, 8),
+    ("wbc", "spam"): Setting(0.1, 200, 8),
+    ("abalone", "islab"): Setting(0.01, 5000, 5, 25, 0.25, (5, 5), (-9, -4), milestones=(0.7, 0.9)),
     ("abalone", "islab-flow"): Setting(
         0.01, 2000, 5, 25, 0.25, (5, 5), (-9, -4), milestones=(0.3, 0.5, 0.7, 0.9)
     ),
-    ("abalone", "blr-lrt"): Setting(0.005, 2000, 5, 25, 0.25, (0, 1)),
+    ("abalone", "blr"): Setting(0.005, 2000, 5, 25, 0.25, (0, 1)),
     ("abalone", "blr-flow"): Setting(0.01, 2000, 5, 15, 0.25, (0, 1)),
-    ("abalone", "is-ann-l1"): Setting(0.01, 2000, 5, milestones=()),
-    ("abalone", "bnn-horse"): Setting(0.01, 2000, 5),
-    ("abalone", "bnn-concrete"): Setting(0.005, 2000, 5),
-    ("abalone", "laplace-spam"): Setting(0.01, 2000, 5),
-    ("mice", "islab-lrt"): Setting(0.01, 2000, 27, 25, 0.05, (10, 15), (10, 15), 0.002),
+    ("abalone", "l1-skip"): Setting(0.01, 2000, 5, milestones=()),
+    ("abalone", "horseshoe"): Setting(0.01, 2000, 5),
+    ("abalone", "concrete-dropout"): Setting(0.005, 2000, 5),
+    ("abalone", "spam"): Setting(0.01, 2000, 5),
+    ("mice", "islab"): Setting(0.01, 2000, 27, 25, 0.05, (10, 15), (10, 15), 0.002),
     ("mice", "islab-flow"): Setting(0.01, 500, 27, 25, 0.05, (10, 15), (10, 15)),
-    ("mice", "blr-lrt"): Setting(0.01, 500, 27, 25, 0.05, (10, 15)),
+    ("mice", "blr"): Setting(0.01, 500, 27, 25, 0.05, (10, 15)),
     ("mice", "blr-flow"): Setting(0.01, 500, 27, 25, 0.05, (10, 15)),
-    ("mice", "is-ann-l1"): Setting(0.001, 20_000, 1, milestones=(0.25, 0.5, 0.75), drop=0.1),
-    ("mice", "bnn-horse"): Setting(0.001, 20_000, 1),
-    ("mice", "bnn-concrete"): Setting(0.001, 20_000, 1),
-    ("mice", "laplace-spam"): Setting(0.01, 500, 27),
-    ("mnist", "islab-lrt"): Setting(
+    ("mice", "l1-skip"): Setting(0.001, 20_000, 1, milestones=(0.25, 0.5, 0.75), drop=0.1),
+    ("mice", "horseshoe"): Setting(0.001, 20_000, 1),
+    ("mice", "concrete-dropout"): Setting(0.001, 20_000, 1),
+    ("mice", "spam"): Setting(0.01, 500, 27),
+    ("mnist", "islab"): Setting(
         0.01, 1000, 50, 15, 0.01, (5, 15), (5, 15), 0.1, (0.3, 0.5, 0.7, 0.9), 0.7, 0.02
     ),
     ("mnist", "islab-flow"): Setting(
         0.005, 2000, 50, 10, 0.01, (10, 15), (10, 15), 0.1, (0.3, 0.5, 0.7, 0.9), 0.7, 0.02
     ),
-    ("mnist", "blr-lrt"): Setting(0.01, 250, 50, 15, 0.1, (0, 1)),
+    ("mnist", "blr"): Setting(0.01, 250, 50, 15, 0.1, (0, 1)),
     ("mnist", "blr-flow"): Setting(0.005, 250, 50, 10, 0.1, (0, 1)),
-    ("mnist", "is-ann-l1"): Setting(0.01, 250, 50),
-    ("mnist", "bnn-horse"): Setting(0.001, 250, 600),
-    ("mnist", "bnn-concrete"): Setting(0.001, 250, 600),
-    ("mnist", "laplace-spam"): Setting(0.001, 250, 50),
-    ("fer2013", "islab-lrt"): Setting(
+    ("mnist", "l1-skip"): Setting(0.01, 250, 50),
+    ("mnist", "horseshoe"): Setting(0.001, 250, 600),
+    ("mnist", "concrete-dropout"): Setting(0.001, 250, 600),
+    ("mnist", "spam"): Setting(0.001, 250, 50),
+    ("fer2013", "islab"): Setting(
         0.005, 10_000, 10, 30, 0.05, (-8, -6), (-8, -6), milestones=(0.7, 0.9)
     ),
     ("fer2013", "islab-flow"): Setting(
         0.0025, 10_000, 10, 30, 0.1, (-8, -6), (-8, -6), milestones=(0.7, 0.9)
     ),
-    ("fer2013", "blr-lrt"): Setting(0.005, 1000, 10, 30, 0.05, (0, 1)),
+    ("fer2013", "blr"): Setting(0.005, 1000, 10, 30, 0.05, (0, 1)),
     ("fer2013", "blr-flow"): Setting(0.0025, 1000, 10, 30, 0.1, (0, 1)),
-    ("fer2013", "is-ann-l1"): Setting(0.005, 1000, 10),
-    ("fer2013", "bnn-horse"): Setting(0.005, 1000, 10),
-    ("fer2013", "bnn-concrete"): Setting(0.005, 1000, 10),
-    ("fer2013", "laplace-spam"): Setting(0.001, 1000, 10),
+    ("fer2013", "l1-skip"): Setting(0.005, 1000, 10),
+    ("fer2013", "horseshoe"): Setting(0.005, 1000, 10),
+    ("fer2013", "concrete-dropout"): Setting(0.005, 1000, 10),
+    ("fer2013", "spam"): Setting(0.001, 1000, 10),
 }
 
 
@@ -135,13 +160,47 @@ STRENGTH = 1.0
 # What neither the paper nor the scripts say of other baselines, chosen once for each experiment by
 # held-out training rows and rounded: `python -m experiments.paper choices`.
 CHOSEN: dict[tuple[str, str], dict[str, float]] = {
-    ("wbc", "bnn-concrete"): {"length_scale": 1.0},
-    ("wbc", "laplace-spam"): {"posterior_scale": 0.1},
-    ("abalone", "bnn-concrete"): {"length_scale": 1.0},
-    ("abalone", "laplace-spam"): {"posterior_scale": 0.1},
-    ("mice", "bnn-concrete"): {"length_scale": 1.0},
-    ("mice", "laplace-spam"): {"posterior_scale": 0.1},
+    ("wbc", "concrete-dropout"): {"length_scale": 1.0},
+    ("wbc", "spam"): {"posterior_scale": 0.1},
+    ("abalone", "concrete-dropout"): {"length_scale": 1.0},
+    ("abalone", "spam"): {"posterior_scale": 0.1},
+    ("mice", "concrete-dropout"): {"length_scale": 1.0},
+    ("mice", "spam"): {"posterior_scale": 0.1},
 }
+
+
+def method_of(name: str) -> str:
+    """What we call a method of the paper, of a stored result, or of ours."""
+    stem, strength, value = name.rpartition("-")
+    if stem in OLD_METHODS:
+        return f"{OLD_METHODS[stem]}{strength}{value}"
+    if name.startswith("bcnn-"):
+        return f"bcnn-{method_of(name.removeprefix('bcnn-'))}"
+    return OLD_METHODS.get(name, name)
+
+
+def in_paper(dataset: str, method: str) -> tuple[str, str]:
+    """What the paper's tables call a data set and a method."""
+    experiment, _, kind = dataset.partition("-")
+    return (experiment, f"bcnn-{method}") if kind == "bcnn" else (dataset, method)
+
+
+def methods_of(study: str, wanted: Sequence[str], offered: Sequence[str]) -> list[str]:
+    """Those of a study's methods that are wanted."""
+    found = [method for method in offered if method in wanted]
+    if not found:
+        raise ValueError(
+            f"Got the method {', '.join(wanted)}, expected one of those that the study "
+            f"{study!r} compares: {', '.join(offered)}."
+        )
+    return found
+
+
+def family(dataset: str) -> str:
+    """The experiment a data set belongs to: the paper's settings are the same within one."""
+    if dataset.startswith(("linear", "nonlinear")):
+        return dataset.partition("-")[0]
+    return "mice" if dataset == "mice-by-mouse" else dataset
 
 
 def setting(dataset: str, method: str) -> Setting:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from statistics import median
 
-from experiments.paper.names import METHODS, RECIPES, family
 from experiments.paper.paper import Published
-from experiments.paper.settings import SETTINGS
+from experiments.paper.settings import METHODS, RECIPES, SETTINGS, family
 from experiments.paper.verdict import (
     Entry,
     Groups,
@@ -18,7 +17,7 @@ from experiments.paper.verdict import (
     tables_of,
 )
 from islab.core.names import counted
-from islab.io.records import Record
+from islab.evaluate.runner import Record
 
 SIGNS = {"better": "▲", "worse": "▼", "same": "=", "shallower": "↓", "deeper": "↑", "": ""}
 KEY = (
@@ -59,7 +58,7 @@ def _cut(run: Record, quick: bool) -> str:
     if quick:
         return " on a few rows and epochs"
     known = SETTINGS.get((family(run["dataset"]), run["method"]))
-    if run["recipe"] == "paper" and known and run.get("epochs", known.epochs) < known.epochs:
+    if run["settings"] == "paper" and known and run.get("epochs", known.epochs) < known.epochs:
         return f", {run['epochs']:,} of {known.epochs:,} epochs"
     return ""
 

@@ -46,7 +46,7 @@ def load_task(name: str, recipe: str = "default", quick: bool = False) -> Task:
     Parameters
     ----------
     name : str
-        A data set's, see :mod:`experiments.paper.names`.
+        A data set's, see :mod:`experiments.paper.settings`.
     recipe : {"paper", "default"}
         The paper scales columns and makes numbers of text by hand, with what the training rows
         say; by default tables go to the estimator as they are loaded.

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from statistics import median
 
-from experiments.paper.cells import Cell
-from experiments.paper.names import IMAGES, in_paper
 from experiments.paper.paper import Published, published
-from islab.io.records import Record
+from experiments.paper.settings import IMAGES, in_paper
+from islab.evaluate.runner import Cell, Record
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 ROOT_OF_R2 = "pearson (paper)"
@@ -252,7 +251,7 @@ def grouped(records: Iterable[Record]) -> Groups:
     """The records of one data set by method and recipe, in the order of seeds."""
     groups: Groups = defaultdict(list)
     for record in sorted(records, key=Cell.of):
-        groups[record["method"], record["recipe"]].append(record)
+        groups[record["method"], record["settings"]].append(record)
     return dict(groups)
 
 

@@ -8,7 +8,8 @@ from islab.report.environment import render
 
 def page(**content):
     defaults = {"title": "t", "n_methods": 1, "task": "t", "scores": "", "failures": {}}
-    return render("comparison.html", **{**defaults, "picture": None, "inclusion": None, **content})
+    nothing = {"notes": [], "picture": None, "inclusion": None}
+    return render("comparison.html", **{**defaults, **nothing, **content})
 
 
 def test_text_of_the_user_is_escaped():
@@ -19,7 +20,7 @@ def test_text_of_the_user_is_escaped():
 
 def test_a_page_without_some_of_its_content_is_an_error():
     with pytest.raises(UndefinedError, match="failures"):
-        render("comparison.html", title="t", n_methods=1, task="t", scores="")
+        render("comparison.html", title="t", n_methods=1, task="t", scores="", notes=[])
 
 
 def test_every_page_forbids_to_load_anything():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.paper.cells import Cell
+from islab.evaluate.runner import Cell
 
 
 def record(cell: Cell, **scores):
@@ -11,7 +11,7 @@ def record(cell: Cell, **scores):
     size = {"used_weights": 4.0, "density": 0.001, "average_depth": 1.0, "max_depth": 1.0}
     return {
         **{"dataset": cell.dataset, "method": cell.method},
-        **{"recipe": cell.recipe, "seed": cell.seed},
+        **{"settings": cell.settings, "seed": cell.seed},
         **both,
         **{f"{name}_median": value for name, value in both.items()},
         **size,
@@ -24,4 +24,4 @@ def record(cell: Cell, **scores):
 
 @pytest.fixture
 def wbc_records():
-    return [record(Cell("wbc", "islab-lrt", "default", seed)) for seed in range(3)]
+    return [record(Cell("wbc", "islab", "default", seed)) for seed in range(3)]

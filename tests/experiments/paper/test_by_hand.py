@@ -17,7 +17,7 @@ def numbers_task(name="abalone", n=400):
 @pytest.fixture(scope="module")
 def fitted():
     task = numbers_task()
-    estimator = make_estimator("blr-lrt", task, "paper", 0)
+    estimator = make_estimator("blr", task, "paper", 0)
     return estimator.fit(task.x_train, task.y_train), task
 
 
@@ -40,7 +40,7 @@ def test_noise_is_that_of_the_residuals(fitted):
 
 def test_densities_refer_to_the_network_before_training():
     task = load_task("wbc", "paper", quick=True)
-    model = make_estimator("islab-lrt", task, "paper", 0, quick=True)
+    model = make_estimator("islab", task, "paper", 0, quick=True)
     model.fit(task.x_train, task.y_train)
     assert model.network_.n_weights_initial == 5_580
 
@@ -48,7 +48,7 @@ def test_densities_refer_to_the_network_before_training():
 def test_the_same_seed_gives_the_same_model():
     task = load_task("wbc", "paper", quick=True)
     one, other = (
-        make_estimator("blr-lrt", task, "paper", 3, quick=True).fit(task.x_train, task.y_train)
+        make_estimator("blr", task, "paper", 3, quick=True).fit(task.x_train, task.y_train)
         for _ in range(2)
     )
     assert (one.posterior_.mu == other.posterior_.mu).all()
@@ -74,8 +74,8 @@ def test_the_paper_learns_from_512_rows_of_breast_cancer():
 
 
 def test_the_l1_penalty_stands_beside_the_sum_over_a_batch():
-    classes = make_estimator("is-ann-l1", load_task("wbc", "paper"), "paper", 0)
-    numbers = make_estimator("is-ann-l1", numbers_task(), "paper", 0)
+    classes = make_estimator("l1-skip", load_task("wbc", "paper"), "paper", 0)
+    numbers = make_estimator("l1-skip", numbers_task(), "paper", 0)
     assert (classes.batch_size, classes.penalty) == (64, 1 / 64)
     # Half the squared error is the loss of a row, and 40 rows are a batch.
     assert (numbers.batch_size, numbers.penalty) == (40, 1 / 80)
@@ -84,7 +84,7 @@ def test_the_l1_penalty_stands_beside_the_sum_over_a_batch():
 
 def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
     task = load_task("wbc", "paper", quick=True)
-    model = make_estimator("is-ann-l1", task, "paper", 0, learning_rate_init=1e-9, quick=True)
+    model = make_estimator("l1-skip", task, "paper", 0, learning_rate_init=1e-9, quick=True)
     model.fit(task.x_train, task.y_train)
     assert (model.network_.scale.x_scale == 1).all()
     net, mu = model.posterior_.architecture, model.posterior_.mu
@@ -94,14 +94,14 @@ def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
 
 
 def test_with_nothing_set_the_l1_network_chooses_its_penalty():
-    model = make_estimator("is-ann-l1", load_task("wbc"), "default", 0)
+    model = make_estimator("l1-skip", load_task("wbc"), "default", 0)
     assert (model.penalty, model.zeros) == ("auto", "proximal")
 
 
 def test_l1_networks_train_as_in_the_authors_scripts():
-    training = make_estimator("is-ann-l1", load_task("wbc", "paper"), "paper", 0)._training
+    training = make_estimator("l1-skip", load_task("wbc", "paper"), "paper", 0)._training
     assert training.biases_too
     assert training.betas == (0.9, 0.999)
     assert training.schedule([0.0, 0.9]).tolist() == [1.0, 1.0]
-    simulated = make_estimator("is-ann-l1", numbers_task("linear-0.0"), "paper", 0)._training
+    simulated = make_estimator("l1-skip", numbers_task("linear-0.0"), "paper", 0)._training
     assert simulated.schedule([0.2, 0.4, 0.6]).tolist() == pytest.approx([1.0, 0.1, 0.01])

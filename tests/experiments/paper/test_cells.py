@@ -2,21 +2,24 @@
 
 import json
 import math
-from dataclasses import replace
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments.paper import cells, runner
-from experiments.paper.cells import Cell, Results, run_cell
+from experiments.paper import cells
+from experiments.paper.__main__ import main
+from experiments.paper.cells import Results, plan, run_cell
 from experiments.paper.methods import make_estimator
-from experiments.paper.runner import plan, run_cells
 from experiments.paper.tasks import QUICK_ROWS, load_task
 from islab.evaluate import score_classes
+from islab.evaluate.runner import Cell, NoData
 
 from .conftest import record
 
-CELL = Cell("wbc", "blr-lrt", "default", 0)
+RAW = Path(__file__).parents[3] / "docs" / "results" / "raw"
+CELL = Cell("wbc", "blr", "default", 0)
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +27,13 @@ def quick_run():
     return run_cell(CELL, quick=True)
 
 
-def test_a_run_says_what_it_is_of(quick_run):
-    assert Cell.of(quick_run) == CELL
+def test_two_classes_have_one_way_of_averaging(quick_run):
+    assert "nll_paper" not in quick_run
 
 
 def test_a_run_scores_both_models(quick_run):
-    task = load_task(CELL.dataset, CELL.recipe, quick=True)
-    model = make_estimator(CELL.method, task, CELL.recipe, CELL.seed, quick=True)
+    task = load_task(CELL.dataset, CELL.settings, quick=True)
+    model = make_estimator(CELL.method, task, CELL.settings, CELL.seed, quick=True)
     model.fit(task.x_train, task.y_train)
     for kind, suffix in (("full", ""), ("median", "_median")):
         expected = score_classes(
@@ -51,18 +54,18 @@ def test_a_run_is_a_line_of_json(quick_run):
 
 
 def test_the_papers_recipe_runs_too():
-    assert "error" not in run_cell(Cell("wbc", "islab-lrt", "paper", 0), quick=True)
+    assert run_cell(Cell("wbc", "islab", "paper", 0), quick=True)["accuracy"] > 0
 
 
 def test_a_method_that_cannot_run_is_a_sentence():
-    found = run_cell(Cell("linear-0.0", "bnn-horse", "paper", 0), quick=True)
-    assert "The paper has no setting of bnn-horse on linear" in found["error"]
+    with pytest.raises(ValueError, match="The paper has no setting of horseshoe on linear"):
+        run_cell(Cell("linear-0.0", "horseshoe", "paper", 0), quick=True)
 
 
 def test_a_missing_data_set_is_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("ISLAB_DATA", str(tmp_path))
-    found = run_cell(Cell("fer2013", "blr-lrt", "default", 0), quick=True)
-    assert "Kaggle" in found["error"]
+    with pytest.raises(NoData, match="Kaggle"):
+        run_cell(Cell("fer2013", "blr", "default", 0), quick=True)
 
 
 def test_results_are_read_as_they_were_added(tmp_path):
@@ -89,9 +92,9 @@ def test_a_line_that_was_cut_short_spoils_nothing(tmp_path):
     "line",
     [
         '{"hello": 1}',
-        '{"dataset": "wbc", "method": "blr-lrt", "recipe": "default", "seed": 7}',
-        '{"dataset": "wbc", "method": "other", "recipe": "default", "seed": 0, "seconds": 1}',
-        '{"dataset": ["wbc"], "method": "blr-lrt", "recipe": "paper", "seed": 0, "seconds": 1}',
+        '{"dataset": "wbc", "method": "blr", "settings": "default", "seed": 7}',
+        '{"dataset": "wbc", "method": "other", "settings": "default", "seed": 0, "seconds": 1}',
+        '{"dataset": ["wbc"], "method": "blr", "settings": "paper", "seed": 0, "seconds": 1}',
     ],
 )
 def test_lines_of_something_else_are_left_out(tmp_path, line):
@@ -108,28 +111,6 @@ def test_a_score_that_is_no_number_is_kept_as_nothing(tmp_path):
     assert (found["pearson"], found["nll"]) == (None, 1)
 
 
-def test_a_folder_that_cannot_be_made_is_known_before_anything_runs(tmp_path, counted):
-    (tmp_path / "file").touch()
-    with pytest.raises(OSError, match="file"):
-        run_cells([CELL], Results(tmp_path / "file" / "results"))
-    assert counted == []
-
-
-def test_data_that_cannot_be_had_are_asked_for_once(tmp_path, monkeypatch):
-    asked = []
-
-    def fake(cell, quick):
-        asked.append(cell)
-        return {**cell.__dict__, "error": "FileNotFoundError: no", "lost": True}
-
-    monkeypatch.setattr(runner, "run_cell", fake)
-    wanted = plan(["mice", "wbc"], ["islab-lrt"], ["default"], range(3))
-    failures = run_cells(wanted, Results(tmp_path))
-    assert asked == [wanted[0], wanted[3]]
-    assert {Cell.of(failure) for failure in failures} == set(wanted)
-    assert {failure["error"] for failure in failures} == {"FileNotFoundError: no"}
-
-
 @pytest.mark.parametrize("name", ["wbc", "linear-0.0"])
 def test_a_quick_task_has_rows_from_everywhere(name):
     whole, few = load_task(name), load_task(name, quick=True)
@@ -140,55 +121,84 @@ def test_a_quick_task_has_rows_from_everywhere(name):
 
 
 def test_a_plan_leaves_out_what_the_paper_did_not_run():
-    found = plan(["linear-0.0"], ["bnn-horse"], ["paper", "default"], range(2))
-    assert found == [Cell("linear-0.0", "bnn-horse", "default", seed) for seed in (0, 1)]
+    found = plan(["linear-0.0"], ["horseshoe"], ["paper", "default"], range(2))
+    assert found == [Cell("linear-0.0", "horseshoe", "default", seed) for seed in (0, 1)]
+
+
+OPTIONS = ["--method", "blr", "--recipe", "default", "--quick", "--seeds", "2"]
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Instead of fitting, counts what would be run; seed 2 fails."""
+    """Instead of fitting, counts what would be run; the class says what goes wrong."""
     ran = []
 
     def fake(cell, quick):
-        ran.append(cell)
-        if cell.seed == 2:
-            return {**cell.__dict__, "error": "ValueError: no"}
-        return record(cell)
+        ran.append(cell.seed)
+        if cell.seed == 1 and counted_errors:
+            raise counted_errors[0]
+        return {k: v for k, v in record(cell).items() if k not in cell.to_dict()}
 
-    monkeypatch.setattr(runner, "run_cell", fake)
-    return ran
+    counted_errors = []
+    monkeypatch.setattr(cells, "run_cell", fake)
+    return ran, counted_errors
+
+
+def reproduce(folder, *more):
+    return main(["wbc", *OPTIONS, "--results", str(folder), *more])
 
 
 def test_what_is_stored_does_not_run_again(tmp_path, counted):
-    wanted = plan(["wbc"], ["islab-lrt"], ["default"], range(2))
-    run_cells(wanted[:1], Results(tmp_path))
-    run_cells(wanted, Results(tmp_path))
-    assert counted == wanted
+    reproduce(tmp_path)
+    reproduce(tmp_path)
+    assert counted[0] == [0, 1]
 
 
 def test_force_runs_everything_again(tmp_path, counted):
-    wanted = plan(["wbc"], ["islab-lrt"], ["default"], range(2))
-    run_cells(wanted, Results(tmp_path))
-    run_cells(wanted, Results(tmp_path), force=True)
-    assert counted == wanted + wanted
+    reproduce(tmp_path)
+    reproduce(tmp_path, "--force")
+    assert counted[0] == [0, 1, 0, 1]
 
 
-def test_failures_are_returned_and_not_stored(tmp_path, counted):
-    failures = run_cells(plan(["wbc"], ["islab-lrt"], ["default"], range(3)), Results(tmp_path))
-    assert [failure["seed"] for failure in failures] == [2]
-    assert len(Results(tmp_path).read(["wbc"])) == 2
+def test_failures_are_said_and_not_stored(tmp_path, counted, capsys):
+    counted[1].append(ValueError("no"))
+    assert reproduce(tmp_path) == 2
+    assert "not run: wbc, blr (1 seeds and recipes): ValueError: no" in capsys.readouterr().err
+    assert [cell.seed for cell in Results(tmp_path / "quick").read(["wbc"])] == [0]
 
 
-def test_an_interrupted_run_keeps_what_was_finished(tmp_path, monkeypatch):
-    def fake(cell, quick):
-        if cell.seed == 1:
-            raise KeyboardInterrupt
-        return record(cell)
+def test_an_interrupted_run_keeps_what_was_finished_and_nothing_else(tmp_path, counted):
+    counted[1].append(KeyboardInterrupt())
+    assert reproduce(tmp_path) == 130
+    assert [cell.seed for cell in Results(tmp_path / "quick").read(["wbc"])] == [0]
 
-    monkeypatch.setattr(runner, "run_cell", fake)
-    with pytest.raises(KeyboardInterrupt):
-        run_cells(plan(["wbc"], ["islab-lrt"], ["default"], range(3)), Results(tmp_path))
-    assert [cell.seed for cell in Results(tmp_path).read(["wbc"])] == [0]
+
+def test_a_signal_to_end_is_an_interrupt(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "run_cell", lambda cell, quick: signal.raise_signal(signal.SIGTERM))
+    assert reproduce(tmp_path) == 130
+    assert Results(tmp_path / "quick").read(["wbc"]) == {}
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_anything_runs(tmp_path, counted, capsys):
+    (tmp_path / "file").touch()
+    assert reproduce(tmp_path / "file" / "results") == 2
+    assert "file" in capsys.readouterr().err
+    assert counted[0] == []
+
+
+def test_results_of_version_0_1_are_read_by_the_names_of_today(tmp_path):
+    old = {**record(CELL), "method": "blr-lrt", "recipe": "default"}
+    del old["settings"]
+    (tmp_path / "wbc.jsonl").write_text(json.dumps(old) + "\n")
+    assert list(Results(tmp_path).read(["wbc"])) == [CELL]
+
+
+def test_all_committed_results_are_read():
+    for file in RAW.glob("*.jsonl"):
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        runs = {(r["method"], r["recipe"], r["seed"]) for r in lines if "accuracy" in r}
+        if runs and file.stem != "initialisation":
+            assert len(Results(RAW).read([file.stem])) == len(runs), file.stem
 
 
 def test_the_processor_has_a_name():
@@ -202,7 +212,7 @@ def test_a_study_runs_what_is_missing_and_keeps_it(tmp_path):
         ran.append((task, method))
         return {"dataset": "cost", "task": task, "method": method, "number": len(ran)}
 
-    results, parts = Results(tmp_path), [("wbc", "blr-lrt"), ("mice", "blr-lrt")]
+    results, parts = Results(tmp_path), [("wbc", "blr"), ("mice", "blr")]
     first = list(results.study("cost", parts[:1], run))
     again = list(results.study("cost", parts, run))
     assert ran == parts
@@ -216,22 +226,11 @@ def test_memory_is_left_alone_where_there_is_no_glibc(monkeypatch):
     cells.keep_memory()
 
 
-def test_stored_results_can_be_shown_where_one_may_not_write(tmp_path, counted, monkeypatch):
-    results = Results(tmp_path)
-    results.add(record(CELL))
+def test_stored_results_can_be_shown_where_one_may_not_write(
+    tmp_path, counted, monkeypatch, capsys
+):
+    reproduce(tmp_path)
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert run_cells([CELL], results) == []
-    with pytest.raises(PermissionError, match="may not write; try another one with --results"):
-        run_cells([replace(CELL, seed=5)], results)
-
-
-def test_a_fit_of_images_that_fails_has_not_lost_its_data(monkeypatch):
-    def fail(error):
-        def run(*_):
-            raise error
-
-        monkeypatch.setattr("experiments.paper.images.run_images", run)
-        return run_cell(Cell("mnist-bcnn", "islab-lrt", "default", 0))
-
-    assert "lost" not in fail(RuntimeError("no memory"))
-    assert fail(FileNotFoundError("no file"))["lost"]
+    assert reproduce(tmp_path) == 0
+    assert reproduce(tmp_path, "--force") == 2
+    assert "may not write; try another one with --results" in capsys.readouterr().err

@@ -9,12 +9,12 @@ import torch
 
 from experiments.datasets import ImageDataset
 from experiments.paper import images, tables
-from experiments.paper.cells import Cell, run_cell
+from experiments.paper.cells import plan, run_cell
 from experiments.paper.images import draw_digits, make_convolutional
-from experiments.paper.names import IMAGES, METHODS, RECIPES
 from experiments.paper.pages import write_pages
-from experiments.paper.runner import plan
+from experiments.paper.settings import IMAGES, METHODS, RECIPES
 from experiments.paper.verdict import paper_entry, tables_of
+from islab.evaluate.runner import Cell
 
 DIGITS = tuple("0479")
 
@@ -34,18 +34,16 @@ def few_images(monkeypatch, tmp_path):
         monkeypatch.setattr(f"experiments.datasets.load_{name}", lambda data=data: data)
     monkeypatch.setenv("ISLAB_DATA", str(tmp_path))
     monkeypatch.setattr(images, "CIFAR10_CHANNELS", (4, 4, 8))
-    monkeypatch.setattr(images, "CIFAR10_HEADS", {"lrt": (4, 4), "flow": (4,)})
+    monkeypatch.setattr(images, "CIFAR10_HEADS", {"islab": (4, 4), "islab-flow": (4,)})
     monkeypatch.setattr(images, "BACKBONE", torch.nn.AvgPool2d(2))
     monkeypatch.setattr(images, "IMAGE_SIZE", None)
 
 
 @pytest.mark.parametrize("dataset", IMAGES)
-@pytest.mark.parametrize("method", ["islab-lrt", "islab-flow"])
+@pytest.mark.parametrize("method", ["islab", "islab-flow"])
 def test_a_record_has_what_the_tables_show(few_images, dataset, method):
     cell = Cell(dataset, method, "default", 0)
-    found = run_cell(cell, quick=True)
-    assert "error" not in found
-    assert Cell.of(found) == cell
+    found = {**cell.to_dict(), **run_cell(cell, quick=True)}
     assert json.loads(json.dumps(found)) == found
     for metrics in tables_of(dataset).values():
         for metric in metrics:
@@ -59,27 +57,25 @@ def test_missing_data_are_a_sentence(monkeypatch):
         raise OSError("MNIST could not be fetched")
 
     monkeypatch.setattr("experiments.datasets.load_mnist", missing)
-    found = run_cell(Cell("mnist-bcnn", "islab-lrt", "default", 0), quick=True)
-    assert found["error"] == "OSError: MNIST could not be fetched"
+    with pytest.raises(OSError, match="MNIST could not be fetched"):
+        run_cell(Cell("mnist-bcnn", "islab", "default", 0), quick=True)
 
 
 def test_a_missing_backbone_is_a_sentence(few_images, monkeypatch):
     monkeypatch.setattr(images, "BACKBONE", "efficientnet_lite0")
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
-    found = run_cell(Cell("cifar10-hybrid", "islab-lrt", "default", 0), quick=True)
-    assert "pip install" in found["error"]
+    with pytest.raises(ImportError, match="pip install"):
+        run_cell(Cell("cifar10-hybrid", "islab", "default", 0), quick=True)
 
 
 def test_only_spike_and_slab_learns_from_images_and_without_settings_of_the_paper():
     found = plan(["mnist-bcnn"], METHODS, RECIPES, [0])
-    assert found == [
-        Cell("mnist-bcnn", method, "default", 0) for method in ("islab-lrt", "islab-flow")
-    ]
+    assert found == [Cell("mnist-bcnn", method, "default", 0) for method in ("islab", "islab-flow")]
 
 
-@pytest.mark.parametrize(("method", "hidden"), [("lrt", (256, 256)), ("flow", (512,))])
+@pytest.mark.parametrize(("method", "hidden"), [("islab", (256, 256)), ("islab-flow", (512,))])
 def test_the_network_for_cifar10_is_the_papers(method, hidden):
-    model = make_convolutional(Cell("cifar10-bcnn", f"islab-{method}", "default", 0))
+    model = make_convolutional(Cell("cifar10-bcnn", method, "default", 0))
     assert model.channels == (64, 64, 128)
     assert (model.kernel_size, model.stride) == (3, 2)
     assert model.hidden_layer_sizes == hidden
@@ -87,9 +83,9 @@ def test_the_network_for_cifar10_is_the_papers(method, hidden):
 
 def test_convolutional_networks_stand_beside_the_papers_numbers():
     accuracy = tables_of("cifar10-bcnn")["Accuracy, used weights and channels"][0]
-    assert paper_entry("cifar10-bcnn", "islab-lrt", accuracy).median == 47.8
-    assert paper_entry("mnist-bcnn", "islab-lrt", accuracy).median == 98.4
-    assert paper_entry("cifar10-hybrid", "islab-lrt", accuracy) is None
+    assert paper_entry("cifar10-bcnn", "islab", accuracy).median == 47.8
+    assert paper_entry("mnist-bcnn", "islab", accuracy).median == 98.4
+    assert paper_entry("cifar10-hybrid", "islab", accuracy) is None
 
 
 def test_maps_are_drawn_of_a_model_that_is_kept(few_images, tmp_path):

@@ -2,9 +2,10 @@
 
 import pytest
 
-from experiments.paper.cells import Cell, Results
+from experiments.paper.cells import Results
 from experiments.paper.pages import write_pages
 from experiments.paper.tables import markdown_tables, text_table
+from islab.evaluate.runner import Cell
 
 from .conftest import record
 
@@ -31,7 +32,7 @@ def filled(folders, name):
 
 def test_tables_take_the_place_between_the_marks(folders):
     text = filled(folders, "wbc")
-    assert "| islab-lrt | ours, default | 96.5 (96.5, 96.5) =" in text
+    assert "| islab | ours, default | 96.5 (96.5, 96.5) =" in text
     assert "old" not in text
 
 
@@ -47,7 +48,7 @@ def test_marks_with_nothing_between_them_are_filled_each(folders):
     (pages / "page.md").write_text(marks.format("wbc") + "Between.\n" + marks.format("mice"))
     list(write_pages(results, pages))
     first, second = (pages / "page.md").read_text().split("Between.")
-    assert "islab-lrt" in first
+    assert "islab" in first
     assert "Nothing has been run yet." in second
 
 
@@ -59,14 +60,14 @@ def test_writing_again_changes_nothing(folders):
 def test_the_papers_row_stands_above_ours(folders):
     lines = filled(folders, "wbc").splitlines()
     [ours] = [number for number, line in enumerate(lines) if "ours" in line and "0.99" in line]
-    assert lines[ours - 1].startswith("| islab-lrt | the paper | 0.998 (0.995, 0.999)")
+    assert lines[ours - 1].startswith("| islab | the paper | 0.998 (0.995, 0.999)")
 
 
 def test_the_overview_counts_verdicts(folders):
     text = filled(folders, "overview")
     # Better: both calibration errors and log scores; the same: accuracies and weights; worse:
     # both areas under the curve.
-    assert "| wbc | islab-lrt | default | 3 | 4 | 3 | 2 | 1.0 |" in text
+    assert "| wbc | islab | default | 3 | 4 | 3 | 2 | 1.0 |" in text
 
 
 def test_a_data_set_without_results_says_so(folders):
@@ -113,7 +114,7 @@ def test_line_ends_stay_as_they_are(folders):
     (pages / "page.md").write_bytes(PAGE.format("wbc").replace("\n", "\r\n").encode())
     list(write_pages(results, pages))
     content = (pages / "page.md").read_bytes()
-    assert b"islab-lrt" in content
+    assert b"islab" in content
     assert content.count(b"\n") == content.count(b"\r\n")
 
 
@@ -122,19 +123,19 @@ def test_one_name_fills_only_its_marks(folders):
     (pages / "page.md").write_text(PAGE.format("wbc") + PAGE.format("overview"))
     list(write_pages(results, pages, "wbc"))
     text = (pages / "page.md").read_text()
-    assert "islab-lrt" in text
+    assert "islab" in text
     assert PAGE.format("overview") in text
 
 
 def test_the_terminal_tells_how_few_epochs_a_run_had():
-    run = record(Cell("mnist", "islab-lrt", "paper", 0), epochs=40)
+    run = record(Cell("mnist", "islab", "paper", 0), epochs=40)
     title = text_table("mnist", [run]).partition("\n")[0]
-    assert title == "mnist, islab-lrt, paper recipe, 40 of 1,000 epochs: 1 seed, 1.0 s each"
+    assert title == "mnist, islab, paper recipe, 40 of 1,000 epochs: 1 seed, 1.0 s each"
 
 
 def test_the_paper_has_several_strengths_on_mnist():
-    table = markdown_tables("mnist", [record(Cell("mnist", "islab-lrt", "default", 0))])
-    assert "| is-ann-l1-0.2 | the paper | 92.3 (92.1, 92.4) |" in table
+    table = markdown_tables("mnist", [record(Cell("mnist", "islab", "default", 0))])
+    assert "| l1-skip-0.2 | the paper | 92.3 (92.1, 92.4) |" in table
 
 
 def test_a_number_of_the_paper_is_shown_as_printed_even_where_it_contradicts_itself():
@@ -143,7 +144,7 @@ def test_a_number_of_the_paper_is_shown_as_printed_even_where_it_contradicts_its
 
 
 def test_a_score_without_a_value_is_shown_as_nothing():
-    runs = [record(Cell("wbc", "islab-lrt", "default", 0), nll=None)]
+    runs = [record(Cell("wbc", "islab", "default", 0), nll=None)]
     lines = text_table("wbc", runs).splitlines()
     [nll] = [" ".join(line.split()) for line in lines if "nll, full" in line]
     assert nll == "nll, full 0.206 (0.192, 0.229)"
@@ -156,16 +157,12 @@ def test_the_terminal_shows_ours_the_papers_and_the_verdict(wbc_records):
 
 
 def test_a_table_without_numbers_of_the_paper_shows_ours(wbc_records):
-    runs = [record(Cell("mice-by-mouse", "islab-lrt", "default", seed)) for seed in range(2)]
-    assert "| islab-lrt | ours, default | 96.5 (96.5, 96.5) |" in markdown_tables(
-        "mice-by-mouse", runs
-    )
+    runs = [record(Cell("mice-by-mouse", "islab", "default", seed)) for seed in range(2)]
+    assert "| islab | ours, default | 96.5 (96.5, 96.5) |" in markdown_tables("mice-by-mouse", runs)
 
 
 def test_each_processor_that_computed_is_named_once(wbc_records):
-    other = record(
-        Cell("wbc", "blr-lrt", "paper", 0), machine={"cores": 8, "cpu": "another processor"}
-    )
+    other = record(Cell("wbc", "blr", "paper", 0), machine={"cores": 8, "cpu": "another processor"})
     table = markdown_tables("wbc", [*wbc_records, other])
     assert "on one core of 8 (another processor) or one core of 2 (some processor): " in table
 
@@ -184,11 +181,9 @@ def test_a_page_without_marks_keeps_its_bytes(folders):
 
 
 def test_a_study_with_a_score_that_is_none_can_be_shown(folders):
-    line = {"method": "islab-lrt", "low": 0.1, "high": 0.2, "rmse_median": 2.0, "used_weights": 3}
+    line = {"method": "islab", "low": 0.1, "high": 0.2, "rmse_median": 2.0, "used_weights": 3}
     Results(folders[0]).add(
         {"dataset": "initialisation", "pearson_median": float("nan"), "epochs": 5, "seconds": 1.0}
         | line
     )
-    assert "| islab-lrt | 0.1 to 0.2 | nan | 2.000 | 3 | 5 | 1 |" in filled(
-        folders, "initialisation"
-    )
+    assert "| islab | 0.1 to 0.2 | nan | 2.000 | 3 | 5 | 1 |" in filled(folders, "initialisation")

@@ -6,12 +6,21 @@ import pytest
 
 from experiments.paper import choices
 from experiments.paper.by_hand import recipe_of
-from experiments.paper.methods import make_estimator
-from experiments.paper.names import DATASETS, METHODS, family
-from experiments.paper.settings import CHOSEN, HIDDEN, PRUNED, SETTINGS, setting
+from experiments.paper.methods import make_estimator, posterior_of
+from experiments.paper.settings import (
+    CHOSEN,
+    DATASETS,
+    HIDDEN,
+    METHODS,
+    PRUNED,
+    SETTINGS,
+    family,
+    method_of,
+    setting,
+)
 from experiments.paper.tasks import load_task
 from islab.core.architecture import Architecture
-from islab.io.records import read_records
+from islab.evaluate.runner import read_records
 
 RAW = Path(__file__).parents[3] / "docs" / "results" / "raw"
 
@@ -49,12 +58,12 @@ def test_spike_and_slab_settings_are_complete(dataset, method):
 
 
 def test_a_setting_that_the_paper_lacks_is_a_sentence():
-    with pytest.raises(ValueError, match="no setting of bnn-horse on linear; try"):
-        setting("linear-0.5", "bnn-horse")
+    with pytest.raises(ValueError, match="no setting of horseshoe on linear; try"):
+        setting("linear-0.5", "horseshoe")
 
 
 def test_both_splits_of_the_mice_share_their_settings():
-    assert setting("mice-by-mouse", "islab-lrt") == setting("mice", "islab-lrt")
+    assert setting("mice-by-mouse", "islab") == setting("mice", "islab")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +83,7 @@ def test_pruning_leaves_the_papers_number_of_weights(name, covariates, outputs, 
 
 
 def test_a_recipe_has_the_papers_steps_batches_and_start():
-    recipe = recipe_of(setting("wbc", "islab-lrt"), HIDDEN["wbc"], "lrt", 512)
+    recipe = recipe_of(setting("wbc", "islab"), HIDDEN["wbc"], "lrt", 512)
     stage = recipe.network
     assert (stage.n_steps, stage.batch_size) == (200 * 8, 64)
     assert (stage.rate, stage.tau, stage.psi) == (0.1, 1, 0.01)
@@ -92,24 +101,24 @@ def test_flows_start_from_small_means():
 @pytest.mark.parametrize(
     ("name", "method", "rates"),
     [
-        ("mnist", "islab-lrt", (0.01, 0.1)),
-        ("nonlinear", "islab-lrt", (0.01, 0.1)),
-        ("mice", "islab-lrt", (0.01, 0.002)),
+        ("mnist", "islab", (0.01, 0.1)),
+        ("nonlinear", "islab", (0.01, 0.1)),
+        ("mice", "islab", (0.01, 0.002)),
         ("mice", "islab-flow", (0.01, 0.01)),
     ],
 )
 def test_the_inclusion_parameters_have_their_own_rate(name, method, rates):
-    stage = recipe_of(setting(name, method), HIDDEN[name], method[6:], 60_000).network
+    stage = recipe_of(setting(name, method), HIDDEN[name], posterior_of(method), 60_000).network
     assert (stage.rate, stage.lambda_rate) == rates
 
 
 def test_rates_are_lowered_where_the_authors_lower_them():
-    stage = recipe_of(setting("abalone", "islab-lrt"), HIDDEN["abalone"], "lrt", 3_759).network
+    stage = recipe_of(setting("abalone", "islab"), HIDDEN["abalone"], "lrt", 3_759).network
     assert stage.schedule([0.6, 0.8, 0.95]).tolist() == [1.0, 0.5, 0.25]
 
 
 def test_linear_models_start_small_with_a_constant_rate():
-    recipe = recipe_of(setting("abalone", "blr-lrt"), (), "lrt", 3_759)
+    recipe = recipe_of(setting("abalone", "blr"), (), "lrt", 3_759)
     assert recipe.initial.means == (-0.01, 0.01)
     assert recipe.initial.sigma == pytest.approx(0.011, abs=1e-3)
     assert recipe.network.bias_tau == 1.0
@@ -126,7 +135,9 @@ def test_the_family_of_a_data_set_is_its_experiment():
 
 def test_what_the_paper_does_not_say_is_what_the_study_of_choices_found():
     found = {
-        (family(record["task"]), record["method"]): {record["parameter"]: record["value"]}
+        (family(record["task"]), method_of(record["method"])): {
+            record["parameter"]: record["value"]
+        }
         for record in read_records(RAW / "choices.jsonl")
     }
     assert found.keys() == CHOSEN.keys()

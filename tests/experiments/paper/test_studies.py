@@ -24,7 +24,7 @@ def test_a_median_network_with_all_weights_needs_a_bit_more_than_its_numbers():
 
 
 def test_costs_are_measured_and_computed():
-    found = measure("wbc", "islab-lrt", quick=True)
+    found = measure("wbc", "islab", quick=True)
     assert found["batch_size"] == 64
     assert found["seconds_per_step"] >= 0
     assert found["formula_bits"] == full_bits(found["weights"])
@@ -66,10 +66,10 @@ def test_the_command_prints_ours_beside_the_papers_and_says_what_did_not_run(tmp
     from experiments.paper.__main__ import main
 
     folder = str(tmp_path)
-    options = ["--method", "blr-lrt", "--recipe", "default", "--quick", "--results", folder]
+    options = ["--method", "blr", "--recipe", "default", "--quick", "--results", folder]
     assert main(["wbc", *options]) == 0
     printed = capsys.readouterr().out
-    assert "wbc, blr-lrt, default recipe on a few rows and epochs: 2 seeds" in printed
+    assert "wbc, blr, default recipe on a few rows and epochs: 2 seeds" in printed
     assert "0.207 (0.197, 0.227)" in printed
     assert not re.search("better|same|worse", printed)
 
@@ -77,7 +77,7 @@ def test_the_command_prints_ours_beside_the_papers_and_says_what_did_not_run(tmp
 def test_a_method_said_twice_runs_once(tmp_path, capsys):
     from experiments.paper.__main__ import main
 
-    twice = ["--method", "blr-lrt", "--method", "blr-lrt", "--recipe", "default"]
+    twice = ["--method", "blr", "--method", "blr", "--recipe", "default"]
     assert main(["wbc", *twice, "--quick", "--results", str(tmp_path)]) == 0
     assert "2 seeds" in capsys.readouterr().out
 
@@ -86,10 +86,10 @@ def test_data_that_cannot_be_had_are_said_and_fail(tmp_path, capsys, monkeypatch
     from experiments.paper.__main__ import main
 
     monkeypatch.setenv("ISLAB_DATA", str(tmp_path / "empty"))
-    options = ["--method", "blr-lrt", "--quick", "--results", str(tmp_path)]
+    options = ["--method", "blr", "--quick", "--results", str(tmp_path)]
     assert main(["fer2013", *options]) == 2
     said = capsys.readouterr().err
-    assert "not run: fer2013, blr-lrt (4 seeds and recipes)" in said
+    assert "not run: fer2013, blr (4 seeds and recipes)" in said
     assert "4 of 4 runs could not be made" in said
 
 
@@ -98,10 +98,10 @@ def test_data_that_cannot_be_had_are_said_and_fail(tmp_path, capsys, monkeypatch
     [
         (["wbc", "--jobs", "0"], "Got --jobs 0, expected at least 1"),
         (["wbc", "--quick", "--pages", "."], "Got --quick with --pages"),
-        (["mnist-bcnn", "--recipe", "paper"], "with nothing set only, by islab-lrt and islab-flow"),
-        (["initialisation", "--method", "blr-lrt"], "expected one of those that the study"),
-        (["cost", "--method", "bnn-horse"], "islab-lrt, islab-flow, blr-lrt, blr-flow"),
-        (["choices", "--method", "islab-lrt"], "bnn-concrete, laplace-spam"),
+        (["mnist-bcnn", "--recipe", "paper"], "with nothing set only, by islab and islab-flow"),
+        (["initialisation", "--method", "blr"], "expected one of those that the study"),
+        (["cost", "--method", "horseshoe"], "islab, islab-flow, blr, blr-flow"),
+        (["choices", "--method", "islab"], "concrete-dropout, spam"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(arguments, message, tmp_path, capsys):
@@ -123,6 +123,6 @@ def test_a_stored_model_that_cannot_be_read_says_what_helps(tmp_path):
 def test_a_method_that_the_paper_did_not_run_is_one_sentence(tmp_path, capsys):
     from experiments.paper.__main__ import main
 
-    code = main(["linear-0.0", "--method", "bnn-horse", "--recipe", "paper"])
+    code = main(["linear-0.0", "--method", "horseshoe", "--recipe", "paper"])
     assert code == 2
-    assert "no setting of bnn-horse on linear-0.0; try --recipe default" in capsys.readouterr().err
+    assert "no setting of horseshoe on linear-0.0; try --recipe default" in capsys.readouterr().err

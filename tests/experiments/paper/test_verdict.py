@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.paper.cells import Cell
 from experiments.paper.verdict import entry, tables_of
+from islab.evaluate.runner import Cell
 
 from .conftest import record
 
@@ -19,7 +19,7 @@ def verdict(values, name, model="full", dataset="wbc", key=None):
         if (metric.name, metric.model) == (name, model)
     ]
     runs = [
-        record(Cell(dataset, "islab-lrt", "default", seed), **{key or metric.key: value})
+        record(Cell(dataset, "islab", "default", seed), **{key or metric.key: value})
         for seed, value in enumerate(values)
     ]
     return entry(runs, metric).verdict
@@ -107,7 +107,7 @@ def test_the_correlation_of_the_paper_is_the_root_of_r2():
 # The paper's average depth of the L1 network on linear-0.1 is 1.7 (1.7, 1.7), to one digit.
 def test_values_are_judged_with_the_digits_that_the_paper_prints():
     [metric] = [m for m in tables_of("linear-0.1")[DEPTHS] if m.name == "average depth"]
-    run = record(Cell("linear-0.1", "is-ann-l1", "paper", 0), average_depth=1.667)
+    run = record(Cell("linear-0.1", "l1-skip", "paper", 0), average_depth=1.667)
     found = entry([run], metric)
     assert found.verdict == "same"
     assert str(found.ours) == "1.67 (1.67, 1.67)"
