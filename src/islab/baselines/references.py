@@ -1,4 +1,4 @@
-"""What people use already, behind the face of this package: nothing here learns by itself.
+"""Estimators of other packages with the interface of this one: nothing here learns by itself.
 
 Tables become standardised covariates as they do for ISLaB, so that any estimator of scikit-learn's
 kind can take data frames with categories and missing values.

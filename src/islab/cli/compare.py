@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="write every fit")
     parser.add_argument("--html", metavar="FILE", help="write tables and picture on one page")
     parser.add_argument("--plot", metavar="FILE", help="write the picture: .svg, .png or .pdf")
-    parser.add_argument("--json", action="store_true", help="say it in JSON, a line for each fit")
+    parser.add_argument("--json", action="store_true", help="print JSON, a line for each fit")
 
 
 def run(args: argparse.Namespace) -> None:

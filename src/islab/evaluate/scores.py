@@ -15,7 +15,7 @@ NUMBERS_AT_ONCE = 400_000
 
 
 def calibration_error(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> float:
-    """Expected calibration error: how far stated probabilities lie from what came true.
+    """Expected calibration error: how far stated probabilities lie from observed shares.
 
     Parameters
     ----------

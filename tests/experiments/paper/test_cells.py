@@ -81,7 +81,7 @@ def test_the_latest_of_two_runs_counts(tmp_path):
     assert results.read(["wbc"])[CELL]["nll"] == 2.0
 
 
-def test_a_line_that_was_cut_short_spoils_nothing(tmp_path):
+def test_a_line_that_was_cut_short_harms_no_other(tmp_path):
     results = Results(tmp_path)
     (tmp_path / "wbc.jsonl").write_text('{"dataset": "wb')
     results.add(record(CELL))
