@@ -132,7 +132,7 @@ class Poisson(Likelihood):
     return high;
   },
   /* Share of Poisson counts up to k: summed from k away from the middle, or, of large rates,
-     Wilson and Hilferty's normal of the cube root, which is within 1e-7 there. */
+     Wilson and Hilferty's normal of the cube root, which agrees with SciPy to 1e-5. */
   countShare(k, rate) {
     if (rate === 0) return 1;
     if (rate > 1e5) {
