@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from islab.io.kinds import register
+
 # Imported when first asked for.
 _HOMES = {
     "BayesianLinearClassifier": "linear",
@@ -20,6 +22,11 @@ _HOMES = {
 }
 
 __all__ = [*_HOMES]
+
+register(
+    {name: f"islab.baselines.{home}" for name, home in _HOMES.items()},
+    state="islab.estimators.state",
+)
 
 
 def __getattr__(name: str) -> Any:

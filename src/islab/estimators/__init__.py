@@ -2,5 +2,11 @@
 
 from islab.estimators.islab import ISLaBClassifier, ISLaBRegressor
 from islab.estimators.summary import ModelSummary
+from islab.io.kinds import register
 
 __all__ = ["ISLaBClassifier", "ISLaBRegressor", "ModelSummary"]
+
+register(
+    dict.fromkeys(("ISLaBClassifier", "ISLaBRegressor"), "islab.estimators.islab"),
+    state="islab.estimators.state",
+)

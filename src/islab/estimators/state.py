@@ -1,4 +1,4 @@
-"""A fitted estimator as a description in JSON's types and a few arrays."""
+"""A fitted estimator of tables as a description in JSON's types and a few arrays, and back."""
 
 from __future__ import annotations
 
@@ -8,47 +8,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.sparse import SparseNetwork
+from islab.core import families
+from islab.core.scale import Scale
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.learned import WeightDistribution
 from islab.estimators.regressor import NetworkRegressor
+from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
+from islab.io.schema import (
+    CLASS_TYPES,
+    CategoryRecord,
+    ColumnsRecord,
+    Held,
+    NumberRecord,
+    TableRecord,
+    TargetRecord,
+    as_record,
+    classes_of,
+    params_of,
+    plain_param,
+)
+from islab.learn.history import COLUMNS, History
+from islab.tables.columns import MISSING, Category, ColumnEncoder, Number, Variable
 
 Arrays = dict[str, NDArray]
 
-CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
 _SCALE = ("x_center", "x_scale", "y_center", "y_scale")
-NETWORK_ARRAYS = (
-    "covariates",
-    "unit_labels",
-    "edges",
-    "mu",
-    "sigma",
-    "alpha",
-    "bias_mu",
-    "bias_sigma",
-    "noise",
-    "multipliers",
-    "input_index",
-)
 
 
 def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, Any], Arrays]:
     """Description and arrays of a fitted estimator."""
-    from sklearn.utils.validation import check_is_fitted
-
-    check_is_fitted(estimator)
     network, posterior = estimator.network_, estimator.posterior_
-    if posterior is None and not sparse:
-        raise ValueError(
-            "Got sparse=False for a model without its full posterior, which a sparse file does not "
-            "hold; try sparse=True."
-        )
     model = network if sparse or posterior is None else posterior
-    fields = NETWORK_ARRAYS if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
     names = getattr(estimator, "feature_names_in_", None)
     description = {
-        "estimator": type(estimator).__name__,
-        "params": {name: _plain(name, value) for name, value in _params(estimator).items()},
+        "params": {name: plain_param(name, value) for name, value in _params(estimator).items()},
         "n_features": int(estimator.n_features_in_),
         "features": None if names is None else [str(name) for name in names],
         "columns": estimator.columns_.to_dict(),
@@ -62,16 +56,10 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
     }
-    arrays = {name: getattr(model, name) for name in fields if getattr(model, name) is not None}
-    arrays |= {name: getattr(network.scale, name) for name in _SCALE}
+    arrays = arrays_of(model) | {name: getattr(network.scale, name) for name in _SCALE}
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
-    return description, {name: _stored(array) for name, array in arrays.items()}
-
-
-def _stored(array: NDArray) -> NDArray:
-    array = np.asarray(array)
-    return array if array.dtype.kind == "f" else array.astype(np.int64)
+    return description, arrays
 
 
 def _params(estimator: NetworkEstimator) -> dict[str, Any]:
@@ -81,24 +69,6 @@ def _params(estimator: NetworkEstimator) -> dict[str, Any]:
     return params
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A parameter in JSON's types; tuples and dicts are marked, so that they come back."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, np.ndarray):
-        value = tuple(value.tolist())
-    if isinstance(value, tuple | list):
-        return {"tuple": [_plain(name, item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[_plain(name, k), _plain(name, v)] for k, v in value.items()]}
-    raise ValueError(
-        f"Got {name}={value!r}, expected a value that a file can hold: numbers, text, tuples and "
-        "dicts of these."
-    )
-
-
 def _target_of(estimator: NetworkEstimator) -> dict[str, Any]:
     """What the estimator knows of its target besides the outputs' names and scales."""
     if isinstance(estimator, NetworkRegressor):
@@ -106,3 +76,106 @@ def _target_of(estimator: NetworkEstimator) -> dict[str, Any]:
     assert isinstance(estimator, NetworkClassifier)
     classes = estimator.classes_
     return {"type": CLASS_TYPES[classes.dtype.kind], "classes": classes.tolist()}
+
+
+def from_state(
+    cls: type[NetworkEstimator], description: dict[str, Any], arrays: Arrays
+) -> NetworkEstimator:
+    """The estimator of a description that may come from a stranger, or ValueError."""
+    record, held = as_record(description, TableRecord), Held(arrays)
+    estimator = cls(**params_of(record.params, set(cls().get_params(deep=False))))
+    estimator._check_params()
+    columns = _columns(record.columns)
+    if record.n_features != len(columns.variables):
+        raise ValueError("columns and features differ in number")
+    scale = _scale(columns, tuple(record.outputs), held)
+    estimator.n_features_in_ = record.n_features
+    if record.features is not None:
+        if record.features != [variable.name for variable in columns.variables]:
+            raise ValueError("columns and features differ in name")
+        estimator.feature_names_in_ = np.array(record.features, dtype=object)
+    estimator.columns_ = columns
+    estimator.posterior_ = None if record.sparse else _weights(cls, record, scale, held)
+    if estimator.posterior_ is not None:
+        estimator.network_ = estimator.posterior_.median()
+    else:
+        estimator.network_ = read_network(record, architecture_of(record), lambda: scale, held)
+    estimator.history_ = _history(held)
+    estimator.elbo_ = record.elbo
+    if set(record.chosen) - set(estimator.get_params(deep=False)):
+        raise ValueError("it has chosen an unknown parameter")
+    estimator.chosen_ = record.chosen
+    estimator.seed_ = record.seed
+    _set_target(estimator, record.target)
+    held.require_no_others()
+    return estimator
+
+
+def _columns(record: ColumnsRecord) -> ColumnEncoder:
+    if record.missing not in MISSING:
+        raise ValueError(f"'missing' is {record.missing!r}")
+    variables = tuple(map(_variable, record.variables))
+    names = [name for variable in variables for name in variable.covariates]
+    if len(set(names)) < len(names) or len({v.name for v in variables}) < len(variables):
+        raise ValueError("two columns have the same name")
+    return ColumnEncoder(variables, record.missing)
+
+
+def _variable(record: NumberRecord | CategoryRecord) -> Variable:
+    if isinstance(record, NumberRecord):
+        if not record.low <= record.fill <= record.high:
+            raise ValueError(f"column {record.name!r} has a mean outside its range")
+        return Number(record.name, record.fill, record.low, record.high, record.indicator)
+    levels, shares = tuple(record.levels), tuple(record.shares)
+    if len(levels) != len(shares) or len(set(levels)) < len(levels):
+        raise ValueError(f"column {record.name!r} has levels without a share, or one twice")
+    if abs(sum(shares) - 1) > 1e-6:
+        raise ValueError(f"column {record.name!r} has shares that do not sum to 1")
+    return Category(record.name, levels, shares)
+
+
+def _scale(columns: ColumnEncoder, outputs: tuple[str, ...], held: Held) -> Scale:
+    covariates, targets = (len(columns.names),), (len(outputs),)
+    return Scale(
+        x_center=held.numbers("x_center", covariates),
+        x_scale=held.numbers("x_scale", covariates),
+        y_center=held.numbers("y_center", targets),
+        y_scale=held.numbers("y_scale", targets),
+        names=columns.names,
+        outputs=outputs,
+        variables=columns.owners,
+    )
+
+
+def _weights(
+    cls: type[NetworkEstimator], record: TableRecord, scale: Scale, held: Held
+) -> WeightDistribution:
+    net = architecture_of(record)
+    if (net.n_covariates, net.n_outputs) != (len(scale.names), len(scale.outputs)):
+        raise ValueError("architecture, columns and outputs differ in number")
+    others = {"n_weights_initial": record.n_weights_initial, "scale": scale}
+    return read_weights(cls.weights_type, net, record.likelihood, held, **others)
+
+
+def _history(held: Held) -> History:
+    if "history" not in held:
+        return History()
+    return History.from_array(held.numbers("history", (None, len(COLUMNS))))
+
+
+def _set_target(estimator: NetworkEstimator, target: TargetRecord) -> None:
+    n_outputs = len(estimator.network_.scale.outputs)
+    likelihood = estimator.network_.likelihood
+    if isinstance(estimator, NetworkRegressor):
+        if target.flat is None:
+            raise ValueError("its target is that of a classifier")
+        estimator._flat, estimator.n_outputs_ = target.flat, n_outputs
+        fits = likelihood == estimator.likelihood and (n_outputs == 1 or not estimator._flat)
+    else:
+        assert isinstance(estimator, NetworkClassifier)
+        estimator.classes_ = classes_of(target.type, target.classes)
+        expected = families.likelihood_of_classes(len(estimator.classes_))
+        outputs = expected.class_outputs(tuple(map(str, estimator.classes_)))
+        fits = (likelihood, n_outputs) == (expected.name, len(outputs))
+    if not fits:
+        raise ValueError(f"its target does not fit {n_outputs} {likelihood} outputs")

@@ -6,6 +6,7 @@ from islab.images.geometry import ImageArchitecture
 from islab.images.posterior import ImagePosterior
 from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary
+from islab.io.kinds import register
 from islab.report.images import write_image_report
 
 __all__ = [
@@ -18,3 +19,5 @@ __all__ = [
     "explain_images",
     "write_image_report",
 ]
+
+register({"ISLaBImageClassifier": "islab.images.classifier"}, state="islab.images.state")

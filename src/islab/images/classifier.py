@@ -381,17 +381,16 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         sparse : bool
             Leave out the full posterior: the median network is far smaller, predicts and explains.
         """
-        from islab.images.state import save_images
+        from islab.io.store import save
 
-        check_is_fitted(self)
-        save_images(self, path, sparse=sparse)
+        save(self, path, sparse=sparse)
 
     @classmethod
     def load(cls, path: str | Path) -> ISLaBImageClassifier:
         """The model in a file that :meth:`save` wrote."""
-        from islab.images.state import load_images
+        from islab.io.store import load
 
-        return load_images(cls, path)
+        return load(path, cls)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")

@@ -1,155 +1,187 @@
-"""A fitted classifier of images in a file, and back."""
+"""A fitted classifier of images as a description in JSON's types and arrays, and back.
+
+A convolution is stored as the dense layer on patches that it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import asdict, replace
+from functools import partial
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
-from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
-from islab.estimators.state import CLASS_TYPES
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
+from islab.images.classifier import ISLaBImageClassifier
+from islab.images.geometry import Convolution, ImageArchitecture
 from islab.images.posterior import ImagePosterior
 from islab.images.settings import check_image_params
-from islab.images.small_file import small_network, small_state
-from islab.io.files import replacing
-from islab.io.store import read, to_bytes
+from islab.images.sparse import SparseImageNetwork, feature_names
+from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
+from islab.io.schema import (
+    CLASS_TYPES,
+    Held,
+    ImageNetworkRecord,
+    ImageRecord,
+    as_record,
+    classes_of,
+    params_of,
+    plain_param,
+)
 from islab.learn.history import COLUMNS, History
-
-if TYPE_CHECKING:
-    from islab.images.classifier import ISLaBImageClassifier
 
 Arrays = dict[str, NDArray]
 
 NOT_KEPT = ("augment", "random_state")
+# A median network names its features: this many, and so many for each byte of the file.
+FREE_FEATURES, FEATURES_PER_BYTE = 2**18, 16
+# Numbers that the kernels of one layer see in one image.
+FREE_PATCHES, PATCHES_PER_BYTE, MOST_PATCHES = 2**22, 512, 2**28
 
 
-def save_images(model: ISLaBImageClassifier, path: str | Path, *, sparse: bool) -> None:
-    """Writes a fitted classifier; what it was augmented and seeded with is not kept."""
-    if model.posterior_ is None and not sparse:
-        raise ValueError(
-            "Got sparse=False for a model without its full posterior, which a sparse file does not "
-            "hold; try sparse=True."
-        )
+def state_of(model: ISLaBImageClassifier, *, sparse: bool) -> tuple[dict[str, Any], Arrays]:
+    """Description and arrays; what a model was augmented and seeded with is not kept."""
     params = model.get_params(deep=False)
+    kept = {name: plain_param(name, params[name]) for name in params if name not in NOT_KEPT}
     classes = model.classes_
     description = {
-        "estimator": type(model).__name__,
-        "params": {name: _plain(value) for name, value in params.items() if name not in NOT_KEPT},
+        "params": kept,
         "image_shape": [int(size) for size in model.image_shape_],
         "classes": {"type": CLASS_TYPES[classes.dtype.kind], "values": classes.tolist()},
         "elbo": float(model.elbo_),
         "seed": int(model.seed_),
     }
     if sparse:
-        description["network"], arrays = small_state(model.network_)
-    else:
-        assert model.posterior_ is not None
-        arrays = {"history": model.history_.to_array()}
-        for number, part in enumerate(model.posterior_.layers):
-            arrays |= {f"part{number}.{name}": array for name, array in _arrays_of(part).items()}
-    with replacing(path) as file:
-        file.write(to_bytes(description, {name: _stored(array) for name, array in arrays.items()}))
+        description["network"], arrays = _small_state(model.network_)
+        return description, arrays
+    assert model.posterior_ is not None
+    arrays = {"history": model.history_.to_array()} | _by_part(model.posterior_.layers)
+    return description, {name: _single(array) for name, array in arrays.items()}
 
 
-def load_images(cls: type[ISLaBImageClassifier], path: str | Path) -> ISLaBImageClassifier:
-    """The classifier in a file.
-
-    Raises
-    ------
-    ValueError
-        If the file is truncated, altered, too new or holds something else.
-    """
-    description, arrays = read(path)
-    name = description.get("estimator")
-    if name != cls.__name__:
-        _refuse(path, f"it holds a {name!r}, expected an {cls.__name__!r}; try islab.load")
-    try:
-        return _model(cls, description, arrays)
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, ArithmeticError) as error:
-        _refuse(path, f"its parts do not fit together ({error})")
+def _small_state(network: SparseImageNetwork) -> tuple[dict[str, Any], Arrays]:
+    parts = [
+        {
+            "architecture": asdict(part.architecture),
+            "likelihood": part.likelihood,
+            "n_weights_initial": int(part.n_weights_initial),
+        }
+        for part in network.layers
+    ]
+    constants = {f"constant{n}": each for n, each in enumerate(network.constants) if each.any()}
+    description = {"n_channels": list(network.n_channels), "parts": parts}
+    return description, _by_part(network.layers) | constants
 
 
-def _model(
+def _by_part(parts: tuple[Any, ...]) -> Arrays:
+    return {
+        f"part{number}.{name}": array
+        for number, part in enumerate(parts)
+        for name, array in arrays_of(part).items()
+    }
+
+
+def _single(array: NDArray) -> NDArray:
+    """Training works in single precision: half the bytes hold the same numbers."""
+    single = array.astype(np.float32)
+    return single if array.dtype.kind == "f" and (single == array).all() else array
+
+
+def from_state(
     cls: type[ISLaBImageClassifier], description: dict[str, Any], arrays: Arrays
 ) -> ISLaBImageClassifier:
-    kept_params = description["params"].items()
-    params: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in kept_params}
-    model = cls(**params)
+    """The classifier of a description that may come from a stranger, or ValueError."""
+    record = as_record(description, ImageRecord)
+    wide = {name: a.astype(float) if a.dtype.kind == "f" else a for name, a in arrays.items()}
+    held = Held(wide)
+    model = cls(**params_of(record.params, set(cls().get_params(deep=False)) - {*NOT_KEPT}))
     check_image_params(model.get_params(deep=False))
-    kept = description["classes"]
-    if kept["type"] not in CLASS_TYPES.values():
-        raise ValueError(f"its classes are of type {kept['type']!r}")
-    model.classes_ = np.array(kept["values"], dtype=kept["type"])
-    if len(model.classes_) < 2:
-        raise ValueError("it has less than two classes")
-    channels, height, width = (int(size) for size in description["image_shape"])
-    if min(channels, height, width) < 1:
-        raise ValueError("its images have no size")
-    model.image_shape_ = (channels, height, width)
-    model.elbo_, model.seed_ = float(description["elbo"]), int(description["seed"])
+    model.classes_ = classes_of(record.classes.type, record.classes.values)
+    model.image_shape_ = record.image_shape
+    model.elbo_, model.seed_, model.history_ = record.elbo, record.seed, History()
     net = model._architecture(model.image_shape_, len(model.classes_))
-    if "network" in description:
-        wide = {name: a.astype(float) if a.dtype.kind == "f" else a for name, a in arrays.items()}
-        network = small_network(net, description["network"], wide, model._output_names())
-        model.posterior_, model.network_, model.history_ = None, network, History()
-        return model
-    model.history_ = History.from_array(arrays["history"].reshape(-1, len(COLUMNS)))
-    shapes = [*(layer.dense for layer in net.convolutions), net.head]
-    likelihood = families.likelihood_of_classes(len(model.classes_)).name
-    parts = [
-        _posterior(shape, _own(arrays, f"part{number}."), likelihood)
-        for number, shape in enumerate(shapes)
-    ]
-    model._take(ImagePosterior(net, tuple(parts[:-1]), parts[-1]))
+    if record.network is not None:
+        model.posterior_ = None
+        model.network_ = _small_network(net, record.network, held, model._output_names())
+    else:
+        _require_small(net, held)
+        model.history_ = History.from_array(held.numbers("history", (None, len(COLUMNS))))
+        model._take(_posterior(net, len(model.classes_), held))
+    held.require_no_others()
     return model
 
 
-def _posterior(net: Architecture, arrays: Arrays, likelihood: str) -> Posterior:
-    weights, units = (net.n_weights,), (net.n_units,)
-    expected: dict[str, tuple[int, ...]] = dict.fromkeys(("mu", "rho", "lam"), weights)
-    expected |= {"bias_mu": units, "bias_rho": units, "noise": (net.n_outputs,)}
-    if "multipliers" in arrays:
-        bank, inputs = arrays["multipliers"].shape
-        expected |= {"multipliers": (bank, inputs), "input_index": weights}
-        index = arrays["input_index"]
-        if index.dtype.kind != "i" or index.min(initial=0) < 0 or index.max(initial=0) >= inputs:
-            raise ValueError("its multipliers do not fit its weights")
-    found = {name: array.shape for name, array in arrays.items()}
-    if found != expected:
-        raise ValueError(f"it has arrays of shapes {found}, expected {expected}")
-    values: dict[str, Any] = {
-        n: a if n == "input_index" else a.astype(float) for n, a in arrays.items()
-    }
-    return Posterior(architecture=net, likelihood=likelihood, **values)
+def _require_small(net: ImageArchitecture, held: Held) -> None:
+    """Refuses patches that take far more memory than the file: reading a network visits them."""
+    patches = [c.out_height * c.out_width * c.dense.n_covariates for c in net.convolutions]
+    most = FREE_PATCHES + PATCHES_PER_BYTE * held.n_bytes
+    if max(patches, default=0) > min(most, MOST_PATCHES):
+        raise ValueError("its images are too large for its weights")
 
 
-def _own(arrays: Arrays, prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+def _posterior(net: ImageArchitecture, n_classes: int, held: Held) -> ImagePosterior:
+    likelihood = families.likelihood_of_classes(n_classes).name
+    parts = []
+    for number, shape in enumerate([*(layer.dense for layer in net.convolutions), net.head]):
+        own = held.part(f"part{number}.")
+        parts.append(read_weights(Posterior, shape, likelihood, own))
+    return ImagePosterior(net, tuple(parts[:-1]), parts[-1])
 
 
-def _arrays_of(part: Posterior) -> Arrays:
-    named = {field.name: getattr(part, field.name) for field in fields(part)}
-    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+def _small_network(
+    net: ImageArchitecture, record: ImageNetworkRecord, held: Held, outputs: tuple[str, ...]
+) -> SparseImageNetwork:
+    """The median network of images whose network before training was ``net``."""
+    n_channels = [layer.out_channels for layer in net.convolutions]
+    if record.n_channels != n_channels or len(record.parts) != len(n_channels) + 1:
+        raise ValueError("its parts do not fit its layers")
+    kernels: list[SparseNetwork] = []
+    layers: list[Convolution] = []
+    below = net.image_shape[0]
+    for full, part in zip(net.convolutions, record.parts, strict=False):
+        shape = architecture_of(part)
+        layer = replace(full, in_channels=below, out_channels=shape.n_outputs)
+        if shape != layer.dense or shape.n_outputs > full.out_channels:
+            raise ValueError("its kernels do not fit its layers")
+        scale = partial(Scale.plain, shape.n_covariates, shape.n_outputs)
+        kernels.append(read_network(part, shape, scale, held.part(f"part{len(layers)}.")))
+        layers.append(layer)
+        below = shape.n_outputs
+    constants = tuple(_constant(held, number, layer) for number, layer in enumerate(layers))
+    labels = kernels[-1].unit_labels if kernels else np.arange(below)
+    head = _small_head(net, record, held, labels, outputs)
+    compact = ImageArchitecture(net.image_shape, tuple(layers), head.architecture)
+    return SparseImageNetwork(compact, tuple(kernels), constants, head, tuple(n_channels))
 
 
-def _stored(array: NDArray) -> NDArray:
-    """Training works in single precision: half the bytes hold the same numbers."""
-    if array.dtype.kind != "f":
-        return array.astype(np.int64)
-    single = array.astype(np.float32)
-    return single if (single == array).all() else array
+def _small_head(
+    net: ImageArchitecture,
+    record: ImageNetworkRecord,
+    held: Held,
+    labels: NDArray,
+    outputs: tuple[str, ...],
+) -> SparseNetwork:
+    """The head of a median network, whose features are places of the labelled channels."""
+    part, shape = record.parts[-1], architecture_of(record.parts[-1])
+    if (shape.activation, shape.n_layers) != (net.activation, net.head.n_layers):
+        raise ValueError("its head does not fit its parameters")
+    if prod(net.feature_shape[:2]) * len(labels) > FREE_FEATURES + FEATURES_PER_BYTE * held.n_bytes:
+        raise ValueError("it has too many features for its weights")
+
+    def scale() -> Scale:
+        names = feature_names(len(net.convolutions), net.feature_shape, labels)
+        plain = Scale.plain(len(names), len(outputs))
+        return replace(plain, names=names, variables=names, outputs=outputs)
+
+    return read_network(part, shape, scale, held.part(f"part{len(net.convolutions)}."))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _refuse(path: str | Path, reason: str) -> NoReturn:
-    raise ValueError(f"Got path={str(path)!r}, which cannot be loaded: {reason}.")
+def _constant(held: Held, number: int, layer: Convolution) -> NDArray:
+    shape = (layer.out_height, layer.out_width, layer.out_channels)
+    name = f"constant{number}"
+    return held.numbers(name, shape) if name in held else np.broadcast_to(0.0, shape)

@@ -1,0 +1,147 @@
+"""Networks and their posteriors from the records and arrays of a file, sizes checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core import families
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
+from islab.io.schema import Held, NetworkRecord
+
+Arrays = dict[str, NDArray]
+
+# A median network is used as a matrix: this many weights, and so many for each one used.
+FREE_WEIGHTS, WEIGHTS_PER_EDGE, MOST_WEIGHTS = 2**20, 4096, 50_000_000
+NETWORK_ARRAYS = (
+    "covariates",
+    "unit_labels",
+    "edges",
+    "mu",
+    "sigma",
+    "alpha",
+    "bias_mu",
+    "bias_sigma",
+    "noise",
+    "multipliers",
+    "input_index",
+)
+FLOW_ARRAYS = ("multipliers", "input_index")
+
+
+def arrays_of(model: Any) -> Arrays:
+    """What a file holds of a median network or of a distribution of weights."""
+    names = NETWORK_ARRAYS if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
+    found = {name: getattr(model, name) for name in names}
+    return {name: array for name, array in found.items() if array is not None}
+
+
+def architecture_of(record: NetworkRecord) -> Architecture:
+    shape = record.architecture
+    return Architecture(
+        n_covariates=shape.n_covariates,
+        hidden=tuple(shape.hidden),
+        n_outputs=shape.n_outputs,
+        input_skip=shape.input_skip,
+        activation=shape.activation,
+    )
+
+
+def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **others: Any) -> Any:
+    """A distribution of all weights, each array of the shape that the kind says.
+
+    Parameters
+    ----------
+    kind : type
+        A :class:`~islab.estimators.learned.WeightDistribution`.
+    **others
+        What the distribution knows besides.
+    """
+    sizes = {
+        "weights": net.n_weights,
+        "units": net.n_units,
+        "outputs": net.n_outputs,
+        "layers": net.n_layers,
+        "covariates": net.n_covariates,
+        "inputs": sum(net.n_inputs(layer) for layer in range(net.n_layers)),
+    }
+    shapes = {n: words for n, words in kind.ARRAYS.items() if n not in FLOW_ARRAYS}
+    read = {
+        name: held.numbers(name, tuple(sizes[word] for word in words))
+        for name, words in shapes.items()
+    }
+    if kind is Posterior:
+        read |= _flow(held, net.n_weights)
+    return kind(
+        architecture=net,
+        likelihood=_likelihood(likelihood),
+        **read,
+        **others,
+    )
+
+
+def read_network(
+    record: NetworkRecord, net: Architecture, scale: Callable[[], Scale], held: Held
+) -> SparseNetwork:
+    """A median network.
+
+    Parameters
+    ----------
+    record : NetworkRecord
+    net : Architecture
+        That of the record.
+    scale : callable
+        Makes names and scales once the arrays are known to fit.
+    """
+    n_edges = held.length("mu")
+    if net.n_weights > min(max(FREE_WEIGHTS, WEIGHTS_PER_EDGE * n_edges), MOST_WEIGHTS):
+        raise ValueError(f"its network has {net.n_weights} weights and uses {n_edges}")
+    if record.n_weights_initial < n_edges:
+        raise ValueError("its network has more weights than before training")
+    edges, biases = (n_edges,), (net.n_units,)
+    found: dict[str, Any] = {name: held.numbers(name, edges) for name in ("mu", "sigma", "alpha")}
+    found |= {name: held.numbers(name, biases) for name in ("bias_mu", "bias_sigma")}
+    found |= {
+        "noise": held.numbers("noise", (net.n_outputs,)),
+        "edges": held.positions("edges", edges, net.n_weights, rising=True),
+        "unit_labels": held.positions("unit_labels", biases, 2**53, rising=False),
+    }
+    shape = (net.n_covariates,)
+    covariates = held.positions("covariates", shape, 2**53, rising=True)
+    found |= _flow(held, n_edges)
+    named = scale()
+    if len(named.outputs) != net.n_outputs:
+        raise ValueError("architecture and outputs differ in number")
+    if covariates.max(initial=-1) >= len(named.names):
+        raise ValueError("array 'covariates' points outside the network")
+    return SparseNetwork(
+        architecture=net,
+        covariates=covariates,
+        likelihood=_likelihood(record.likelihood),
+        n_weights_initial=record.n_weights_initial,
+        scale=named,
+        **found,
+    )
+
+
+def _flow(held: Held, n_weights: int) -> Arrays:
+    """The draws of a flow and where the weights find theirs, if there is a flow."""
+    if "multipliers" not in held:
+        return {}
+    bank = held.numbers("multipliers", (None, None))
+    if not len(bank):
+        raise ValueError(f"array 'multipliers' has shape {bank.shape}")
+    index = held.positions("input_index", (n_weights,), bank.shape[1], rising=False)
+    return {"multipliers": bank, "input_index": index.astype(np.intp)}
+
+
+def _likelihood(name: str) -> str:
+    if name not in families.likelihoods():
+        raise ValueError(f"its likelihood is {name!r}")
+    return name

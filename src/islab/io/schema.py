@@ -1,0 +1,285 @@
+"""What a model file may say: the types of its description and the ranges of its arrays.
+
+One place for all kinds of models. Types and single values are declared below and checked by
+msgspec; what depends on several values is checked by the functions after the declarations. Nothing
+here builds anything larger than what the file holds.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray]
+Record = TypeVar("Record", bound=Struct)
+
+MOST_LAYERS = 1000
+MOST_LEVELS = 1001  # the limit of fits, and the missing one
+MOST_NESTED = 4
+
+Size = Annotated[int, Meta(ge=0, lt=2**53)]
+Width = Annotated[int, Meta(ge=0, lt=2**31)]
+Seed = Annotated[int, Meta(ge=0, lt=2**32)]
+Pixels = Annotated[int, Meta(ge=1, le=2**16)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Texts = Annotated[list[str], Meta(min_length=1)]
+
+
+class NumberRecord(Struct, tag_field="kind", tag="number"):
+    name: str
+    fill: float
+    low: float
+    high: float
+    indicator: bool
+
+
+class CategoryRecord(Struct, tag_field="kind", tag="category"):
+    name: str
+    levels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
+    shares: list[Share]
+
+
+class ColumnsRecord(Struct):
+    missing: str
+    variables: Annotated[list[NumberRecord | CategoryRecord], Meta(min_length=1)]
+
+
+class ArchitectureRecord(Struct):
+    n_covariates: Size
+    hidden: Annotated[list[Width], Meta(max_length=MOST_LAYERS)]
+    n_outputs: Annotated[int, Meta(ge=1, lt=2**31)]
+    input_skip: bool
+    activation: str
+
+
+class NetworkRecord(Struct):
+    """A network of weights; its numbers are arrays."""
+
+    architecture: ArchitectureRecord
+    likelihood: str
+    n_weights_initial: Size
+
+
+class TargetRecord(Struct):
+    """Of a regressor whether y was one column, of a classifier the classes."""
+
+    flat: bool | None = None
+    type: str = ""
+    classes: list[bool | int | float | str] = []
+
+
+class TableRecord(NetworkRecord):
+    """A model of tables."""
+
+    params: dict[str, Any]
+    n_features: Size
+    columns: ColumnsRecord
+    outputs: Texts
+    sparse: bool
+    seed: Seed
+    target: TargetRecord
+    features: list[str] | None = None
+    elbo: float | None = None
+    chosen: dict[str, float] = {}
+
+
+class ImageClassesRecord(Struct):
+    type: str
+    values: list[bool | int | float | str]
+
+
+class ImageNetworkRecord(Struct):
+    """The median network of images: each convolution, and the head."""
+
+    n_channels: list[Width]
+    parts: Annotated[list[NetworkRecord], Meta(min_length=1, max_length=MOST_LAYERS)]
+
+
+class ImageRecord(Struct):
+    """A model of images."""
+
+    params: dict[str, Any]
+    image_shape: tuple[Pixels, Pixels, Pixels]
+    classes: ImageClassesRecord
+    elbo: float
+    seed: Seed
+    network: ImageNetworkRecord | None = None
+
+
+class ArrayRecord(Struct, forbid_unknown_fields=True):
+    """An array in the header of a file."""
+
+    dtype: Literal["F32", "F64", "I64"]
+    shape: Annotated[list[Size], Meta(max_length=3)]
+    data_offsets: tuple[Size, Size]
+
+
+def as_record(values: Any, record: type[Record]) -> Record:
+    """The record that values of JSON are, or ValueError."""
+    try:
+        return msgspec.convert(values, record)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+# -- arrays ---------------------------------------------------------------------------------
+
+LARGEST = 1e30
+TINY, HUGE = 1e-150, 1e150
+
+# Least and greatest number in arrays; others lie between -LARGEST and LARGEST.
+_RANGES: dict[str, tuple[float, float]] = {
+    "alpha": (0.0, 1.0),
+    "sigma": (0.0, LARGEST),
+    "bias_sigma": (0.0, LARGEST),
+    "layer_sd": (0.0, LARGEST),
+    "input_sd": (0.0, LARGEST),
+    "dropout": (0.0, 1.0 - 1e-9),
+    "noise": (TINY, LARGEST),
+    "x_scale": (TINY, HUGE),
+    "y_scale": (TINY, HUGE),
+    "x_center": (-np.inf, np.inf),
+    "y_center": (-np.inf, np.inf),
+    "history": (-np.inf, np.inf),
+}
+
+
+class Held:
+    """The arrays of a file, handed out by name once they have the right shape and range."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self.left = set(arrays)
+        self.parts: list[Held] = []
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    def part(self, prefix: str) -> Held:
+        """The arrays whose names start with this, without it."""
+        own = {name for name in self.arrays if name.startswith(prefix)}
+        self.left -= own
+        part = Held({name.removeprefix(prefix): self.arrays[name] for name in own})
+        self.parts.append(part)
+        return part
+
+    def length(self, name: str) -> int:
+        """Numbers in a vector."""
+        return len(self.numbers(name, (None,)))
+
+    def numbers(self, name: str, shape: tuple[int | None, ...]) -> NDArray:
+        """Real numbers; None in the shape stands for any size."""
+        array = self._take(name, "f", shape)
+        low, high = _RANGES.get(name, (-LARGEST, LARGEST))
+        if not (np.isfinite(array) & (array >= low) & (array <= high)).all():
+            raise ValueError(f"array {name!r} holds numbers outside {low:g} to {high:g}")
+        return array
+
+    def positions(self, name: str, shape: tuple[int], below: int, *, rising: bool) -> NDArray:
+        """Whole numbers from 0 to ``below``, each larger than the one before if ``rising``."""
+        array = self._take(name, "i", shape)
+        if ((array < 0) | (array >= below)).any():
+            raise ValueError(f"array {name!r} points outside the network")
+        if rising and (np.diff(array) <= 0).any():
+            raise ValueError(f"array {name!r} is not in order")
+        return array
+
+    def require_no_others(self) -> None:
+        for held in (self, *self.parts):
+            if held.left:
+                raise ValueError(f"it holds an array {min(held.left)!r} that belongs to nothing")
+
+    def _take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray:
+        array = self.arrays.get(name)
+        if array is None or array.dtype.kind != kind:
+            raise ValueError(f"array {name!r} is missing or of the wrong type")
+        fits = len(array.shape) == len(shape) and all(
+            size in (found, None) for found, size in zip(array.shape, shape, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"array {name!r} has shape {array.shape}, expected {shape}")
+        self.left.discard(name)
+        return array
+
+
+# -- values that depend on each other -------------------------------------------------------
+
+CLASS_TYPES = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "U": "str", "O": "object"}
+_TYPES = {"int64": int, "float64": float, "bool": bool, "str": str, "object": str}
+
+
+def classes_of(kind: str, values: list[Any]) -> NDArray:
+    """The classes of a classifier: two or more of one type, different and in order."""
+    if kind not in _TYPES or len(values) < 2 or any(type(v) is not _TYPES[kind] for v in values):
+        raise ValueError("its classes are not two or more values of one type")
+    if any(earlier >= later for earlier, later in pairwise(values)):
+        raise ValueError("its classes are not different and in order")
+    return np.array(values, dtype=kind)
+
+
+def params_of(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Parameters as an estimator takes them; tuples and dicts are marked in JSON."""
+    unknown = set(values) - known
+    if unknown:
+        raise ValueError(f"it holds an unknown parameter, {min(unknown)!r}")
+    params = {name: _unmarked(value, MOST_NESTED) for name, value in values.items()}
+    seed = params.get("random_state")
+    if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
+        raise ValueError(f"its random_state is {seed!r}")
+    return params
+
+
+def plain_param(name: str, value: Any) -> Any:
+    """A parameter in JSON's types; tuples and dicts are marked, so that they come back."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        value = tuple(value.tolist())
+    if isinstance(value, tuple | list):
+        return {"tuple": [plain_param(name, item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[plain_param(name, k), plain_param(name, v)] for k, v in value.items()]}
+    raise ValueError(
+        f"Got {name}={value!r}, expected a value that a file can hold: numbers, text, tuples and "
+        "dicts of these."
+    )
+
+
+def _unmarked(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise ValueError("a parameter is nested too deeply")
+    if isinstance(value, int | float) and not -(2**63) <= value < 2**63:
+        raise ValueError("a parameter is too large a number")
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case {"tuple": [*items]} if len(value) == 1:
+            return tuple(_unmarked(item, depth - 1) for item in items)
+        case {"dict": [*pairs]} if len(value) == 1:
+            return _unmarked_dict(pairs, depth - 1)
+        case [*items]:  # how image models once wrote tuples
+            return tuple(_unmarked(item, depth - 1) for item in items)
+    raise ValueError("a parameter is neither a number, text, a tuple nor a dict")
+
+
+def _unmarked_dict(pairs: list[Any], depth: int) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], list | dict):
+            raise ValueError("a parameter is not a dict")
+        key = _unmarked(pair[0], depth)
+        if key in found:
+            raise ValueError(f"a parameter has {key!r} twice")
+        found[key] = _unmarked(pair[1], depth)
+    return found
