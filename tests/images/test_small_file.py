@@ -121,5 +121,5 @@ def test_arrays_that_do_not_fit_are_refused(name, change, tmp_path):
     description, arrays = read(path)
     arrays[name] = change(arrays.get(name))
     path.write_bytes(to_bytes({**description, "sha256": NO_HASH}, arrays))
-    with pytest.raises(ValueError, match="do not fit together"):
+    with pytest.raises(ValueError, match="cannot be loaded: array"):
         ISLaBImageClassifier.load(path)

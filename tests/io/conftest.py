@@ -6,6 +6,7 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.io.kinds import find_kind
 from islab.io.store import to_bytes
 
 QUICK = {
@@ -49,6 +50,15 @@ def sparse(request):
 def held(sparse):
     """The model that a file of this kind predicts with."""
     return "median" if sparse else "full"
+
+
+def state_of(model, *, sparse):
+    """What a file of the model says."""
+    return find_kind(type(model).__name__).state_of(model, sparse=sparse)
+
+
+def from_state(description, arrays):
+    return find_kind(str(description["estimator"])).from_state(description, arrays)
 
 
 def write(path, description, arrays):

@@ -9,10 +9,9 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier
-from islab.estimators.state import state_of
 from islab.io.store import read
 
-from .conftest import refused, write
+from .conftest import refused, state_of, write
 
 
 def test_a_crash_while_writing_leaves_the_old_file(model, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ Record = TypeVar("Record", bound=Struct)
 MOST_LAYERS = 1000
 MOST_LEVELS = 1001  # the limit of fits, and the missing one
 MOST_NESTED = 4
+MOST_DRAWS = 1_000_000
 
 Size = Annotated[int, Meta(ge=0, lt=2**53)]
 Width = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -235,6 +236,9 @@ def params_of(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
     seed = params.get("random_state")
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
         raise ValueError(f"its random_state is {seed!r}")
+    draws = params.get("n_draws", 1)
+    if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
+        raise ValueError(f"Got n_draws={draws!r}, expected 1 to {MOST_DRAWS}")
     return params
 
 
