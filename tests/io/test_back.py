@@ -199,5 +199,5 @@ def test_draws_of_a_flow_that_do_not_fit_are_refused(model, sparse, name, change
     description, arrays = state_of(with_flow(model), sparse=sparse)
     description = json.loads(json.dumps(description))
     from_state(description, arrays)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="array"):
         from_state(description, {**arrays, name: change(arrays[name])})

@@ -1,4 +1,4 @@
-"""Files that were made to do harm, with a hash that fits: the content must be checked for itself."""
+"""Files made to do harm, with a hash that fits: the content must be checked for itself."""
 
 import json
 import time
