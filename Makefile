@@ -12,7 +12,7 @@ CPP := $(wildcard src/islab/learn/engines/native/*.h src/islab/learn/engines/nat
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow lint format bench reproduce docs wheel sanitize clean
+.PHONY: setup demo test test-slow fuzz lint format bench reproduce docs wheel sanitized sanitize clean
 
 setup: $(STAMP)
 
@@ -69,13 +69,22 @@ wheel: setup
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1
 LIBRARY = $(shell gcc -print-file-name=$(1))
 
-sanitize: setup
-	CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
-	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
+UNDER_SANITIZERS = \
 	LD_PRELOAD="$(call LIBRARY,libasan.so) $(call LIBRARY,libubsan.so) $(call LIBRARY,libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	PYTHONPATH=build/sanitize/lib OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m pytest -q -x -s -p no:cacheprovider tests/learn/engines/test_native*.py
+	PYTHONPATH=build/sanitize/lib:. OMP_NUM_THREADS=1 $(BIN)/python
+
+sanitized: setup
+	CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
+	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
+
+sanitize: sanitized
+	$(UNDER_SANITIZERS) -m pytest -q -x -s -p no:cacheprovider tests/learn/engines/test_native*.py
+
+# Random damage and random accidents: about half an hour. Each section ends with a table of counts.
+fuzz: sanitized
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz files kills interrupts
+	$(UNDER_SANITIZERS) -m tests.fuzz kernel --jobs 1
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -284,3 +284,17 @@ DATES = pd.Series(pd.date_range("2020-01-01", periods=6))
 def test_dates_as_targets_are_refused_with_the_remedy(dates):
     with pytest.raises(ValueError, match="Got dates or times in y, expected numbers; try days"):
         ISLaBRegressor(**QUICK).fit(np.eye(6), dates)
+
+
+def test_columns_of_an_arrow_table_with_the_same_name_are_refused():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.Table.from_arrays([arrow.array([1.0, 2.0])] * 2, names=["a", "a"])
+    with pytest.raises(ValueError, match="Got column name 'a' more than once"):
+        ISLaBRegressor().fit(table, [1.0, 2.0])
+
+
+def test_half_a_character_in_text_is_refused_with_the_name_of_its_column():
+    column = pd.Series(["u", "\ud800", "u", "v"], dtype=object)
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": column})
+    with pytest.raises(ValueError, match=r"half a character, '\\ud800', in column 'b'"):
+        ISLaBRegressor().fit(table, [1.0, 2.0, 3.0, 4.0])

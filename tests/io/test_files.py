@@ -1,3 +1,4 @@
+import io
 import os
 import signal
 import stat
@@ -139,3 +140,40 @@ def test_checkpoints_replace_the_old_one_in_one_move(tmp_path, monkeypatch):
     engine, loop = checkpoint.read()
     assert (engine["mu"].sum(), loop["step"]) == (0, 1)
     assert [entry.name for entry in path.parent.iterdir()] == ["stage.npz"]
+
+
+def checkpoint_of(path, content):
+    path.write_bytes(content)
+    return Checkpoint(path)
+
+
+def npz(save=np.savez, **arrays):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+def bare_array():
+    file = io.BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 cut off",
+        bare_array(),
+        npz(mu=np.zeros(3)),
+        npz(np.savez_compressed, owner=np.array(""), mu=np.zeros(10**6)),
+        npz(owner=np.array(""), mu=np.zeros(1000))[:-300],
+        npz(owner=np.array(""), mu=np.zeros(1000)).replace(b"(1000,)", b"(9**9,)"),
+        npz(owner=np.array(""), mu=np.zeros(1000)).replace(b"(1000,)", b"(1001,)"),
+    ],
+    ids=["empty", "cut", "bare", "no owner", "compressed", "truncated", "no shape", "too large"],
+)
+def test_a_file_that_is_no_checkpoint_is_refused_with_a_remedy(tmp_path, content):
+    checkpoint = checkpoint_of(tmp_path / "stage.npz", content)
+    with pytest.raises(ValueError, match=r"Got checkpoint=.*delete it to start afresh"):
+        checkpoint.read()

@@ -40,10 +40,10 @@ def altered(model, path, place, value, sparse=True):
 def refused_cheaply(path):
     """Whether a file is refused within a second and without much memory."""
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         assert refused(path)
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
         assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
     finally:
         tracemalloc.stop()

@@ -103,6 +103,21 @@ def test_broken_checkpoint_is_named_with_a_remedy(tmp_path):
         train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=Checkpoint(file))
 
 
+@pytest.mark.parametrize("part", ["engine/theta", "loop/history", "loop/step", "engine/hidden"])
+@pytest.mark.parametrize("change", ["missing", "another shape"])
+def test_a_checkpoint_whose_arrays_do_not_fit_is_named_with_a_remedy(tmp_path, part, change):
+    file = tmp_path / "run.npz"
+    train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=Checkpoint(file))
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    found = arrays.pop(part)
+    if change == "another shape":
+        arrays[part] = np.zeros((3, *found.shape, 2))
+    np.savez(file, **arrays)
+    with pytest.raises(ValueError, match=r"run\.npz.*delete it"):
+        train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=Checkpoint(file))
+
+
 def test_interrupt_keeps_the_last_good_state():
     stop = raise_after_two_runs(KeyboardInterrupt())
     result = train(make_engine(), STAGE, n_rows=60, seed=5, report=stop)

@@ -130,22 +130,26 @@ def as_record(values: Any, record: type[Record]) -> Record:
 
 # -- arrays ---------------------------------------------------------------------------------
 
-LARGEST = 1e30
-TINY, HUGE = 1e-150, 1e150
+# Weights are on the scale of standardised data. A few layers of larger ones leave single precision.
+LARGEST = 1e6
+TINY, HUGE, FARTHEST = 1e-150, 1e150, 1e300
+LARGEST_LOG, LARGEST_LOG_SD = 200.0, 30.0
 
 # Least and greatest number in arrays; others lie between -LARGEST and LARGEST.
 _RANGES: dict[str, tuple[float, float]] = {
     "alpha": (0.0, 1.0),
     "sigma": (0.0, LARGEST),
     "bias_sigma": (0.0, LARGEST),
-    "layer_sd": (0.0, LARGEST),
-    "input_sd": (0.0, LARGEST),
+    "layer_mean": (-LARGEST_LOG, LARGEST_LOG),
+    "input_mean": (-LARGEST_LOG, LARGEST_LOG),
+    "layer_sd": (0.0, LARGEST_LOG_SD),
+    "input_sd": (0.0, LARGEST_LOG_SD),
     "dropout": (0.0, 1.0 - 1e-9),
     "noise": (TINY, LARGEST),
     "x_scale": (TINY, HUGE),
     "y_scale": (TINY, HUGE),
-    "x_center": (-np.inf, np.inf),
-    "y_center": (-np.inf, np.inf),
+    "x_center": (-FARTHEST, FARTHEST),
+    "y_center": (-FARTHEST, FARTHEST),
     "history": (-np.inf, np.inf),
 }
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +42,29 @@ class Checkpoint:
         with replacing(self.path) as file:
             np.savez(file, allow_pickle=False, **arrays, **{OWNER: np.array(self.owner)})
 
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Turns whatever a file that is none of ours leads to into one clear error."""
+        try:
+            yield
+        except (EOFError, OSError, LookupError, ArithmeticError, TypeError, ValueError) as error:
+            raise self._unreadable(error) from error
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, MemoryError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: BaseException) -> ValueError:
+        return ValueError(
+            f"Got checkpoint={str(self.path)!r}, which cannot be read ({error}); delete it to "
+            "start afresh."
+        )
+
     def read(self) -> tuple[Arrays, Arrays] | None:
         """The engine's and the loop's arrays; None if there is nothing to go on from."""
         if not self.path.exists():
             return None
-        try:
-            with self.path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
+        with self.readable():
+            arrays = _read_arrays(self.path)
             owner = str(arrays.pop(OWNER))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"Got checkpoint={str(self.path)!r}, which cannot be read ({error}); "
-                "delete it to start afresh."
-            ) from error
         if owner != self.owner:
             raise ValueError(
                 f"Got checkpoint={str(self.path)!r}, which belongs to a fit of other data, "
@@ -61,3 +75,26 @@ class Checkpoint:
             for part in (ENGINE, LOOP)
         )
         return engine, loop
+
+
+def _read_arrays(path: Path) -> Arrays:
+    """The arrays of a file; none may claim to be larger than what the file holds of it."""
+    with zipfile.ZipFile(path) as members:
+        for member in members.infolist():
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"array {member.filename!r} is compressed")
+            with members.open(member) as file:
+                shape, dtype = _claimed(file)
+                if not 0 <= prod(shape) * dtype.itemsize == member.file_size - file.tell():
+                    raise ValueError(f"array {member.filename!r} is not whole")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _claimed(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type that an array says it has."""
+    version = np.lib.format.read_magic(file)
+    if version != (1, 0):
+        raise ValueError(f"an array is of version {version}")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    return shape, dtype

@@ -44,6 +44,10 @@ class History:
 
     @classmethod
     def from_array(cls, array: NDArray[np.float64]) -> History:
+        if array.ndim != 2 or array.shape[1] != len(COLUMNS):
+            raise ValueError(
+                f"Got records of shape {array.shape}, expected {len(COLUMNS)} columns."
+            )
         return cls([tuple(row) for row in array.tolist()])
 
     def to_frame(self) -> pd.DataFrame:

@@ -127,8 +127,9 @@ def train(
         n_initial = np.array([block.size for block in net.blocks])
     progress = Progress(prior, n_initial, np.zeros(net.n_units, dtype=np.intp))
     if checkpoint is not None and (saved := checkpoint.read()):
-        engine.restore(saved[0])
-        progress.take(saved[1])
+        with checkpoint.readable():
+            engine.restore(saved[0])
+            progress.take(saved[1])
     _set_prior(engine, stage, progress.prior)
     good = (engine.state(), progress.to_arrays())
     interrupted = False

@@ -133,7 +133,8 @@ def frame_columns(table: Any) -> list[str]:
     try:
         return nw.from_native(table, eager_only=True).columns
     except nw.exceptions.DuplicateError:
-        twice = next(name for name, count in Counter(table.columns).items() if count > 1)
+        names = getattr(table, "column_names", table.columns)  # pyarrow has columns of another kind
+        twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ValueError(
             f"Got column name {twice!r} more than once, expected names that differ; try to rename "
             "or drop columns."

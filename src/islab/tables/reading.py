@@ -53,7 +53,16 @@ def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
 
     frame = nw.from_native(table, eager_only=True)
     for name, series in zip(names, frame.iter_columns(), strict=True):
-        yield name, _read(series, name)
+        try:
+            column = _read(series, name)
+            if isinstance(column, Labels):
+                "".join(column.levels).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"Got text with half a character, {error.object[error.start]!a}, in column "
+                f"{name!r}, expected Unicode; try to read the file with its own encoding."
+            ) from error
+        yield name, column
 
 
 def labelled(values: Any, declared: bool) -> Labels:

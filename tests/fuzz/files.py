@@ -1,0 +1,126 @@
+"""Changed model files and checkpoints: each is refused by one clear ValueError, or is harmless."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import islab
+from islab.learn.checkpoint import Checkpoint
+from tests.fuzz.mutate import flipped, mutated
+from tests.fuzz.outcome import Outcome
+from tests.images.nets import classifier, posterior
+
+OLD = Path(__file__).parents[1] / "io" / "files"
+MOST_SECONDS = 2.0
+MOST_PIXELS = 10**6
+SHARE_OF_CHECKPOINTS = 0.05
+
+
+def fuzz_files(count: int, seed: int = 0) -> Outcome:
+    """Loads ``count`` changed files."""
+    outcome = Outcome("files")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        originals, states = _originals(Path(folder)), _checkpoints()
+        path = Path(folder) / "changed"
+        for number in range(count):
+            rng = Random(f"{seed}/{number}")
+            if rng.random() < SHARE_OF_CHECKPOINTS:
+                ending = _try_checkpoint(path, flipped(rng.choice(states), [], rng))
+            else:
+                kind, content = mutated(rng.choice(originals), originals, rng)
+                ending = f"{kind}: {_try_model(path, content)}"
+            outcome.counts[ending] += 1
+            if "FAILED" in ending:
+                outcome.failures.append(f"seed={seed} number={number}: {ending}")
+    return outcome
+
+
+def _originals(folder: Path) -> list[bytes]:
+    """Files of every kind and version: those that are kept, and models of images."""
+    found = [path.read_bytes() for path in sorted(OLD.glob("*/*.islab"))]
+    for number, options in enumerate(
+        [{}, {"channels": (), "outputs": 1}, {"pool": 2, "stride": 1}]
+    ):
+        for sparse in (False, True):
+            path = folder / "model"
+            classifier(posterior(number, **options)).save(path, sparse=sparse)
+            found.append(path.read_bytes())
+    return found
+
+
+def _checkpoints() -> list[bytes]:
+    arrays = {"engine/theta": np.arange(9.0), "loop/step": np.array(3), "owner": np.array("me")}
+    file, compressed, bare = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez(file, **arrays)
+    np.savez_compressed(compressed, **arrays)
+    np.save(bare, np.arange(3))
+    return [file.getvalue(), file.getvalue(), compressed.getvalue(), bare.getvalue()]
+
+
+def _try_model(path: Path, content: bytes) -> str:
+    """How loading and predicting ended."""
+    path.write_bytes(content)
+    start = time.process_time()
+    try:
+        model = islab.load(path)
+    except ValueError as error:
+        ending = _refusal(error, path)
+    except Exception as error:
+        return f"FAILED with {type(error).__name__}: {error!s:.200}"
+    else:
+        ending = _try_predicting(model)
+    taken = time.process_time() - start
+    return ending if taken < MOST_SECONDS else f"FAILED: {taken:.1f} s"
+
+
+def _refusal(error: ValueError, path: Path) -> str:
+    cause = error.__cause__
+    if str(path) not in str(error):
+        return f"FAILED: a message without the path, {error!s:.200}"
+    if cause is not None and not isinstance(cause, ValueError):
+        return f"FAILED: the schema missed {type(cause).__name__}: {cause!s:.200}"
+    return "refused"
+
+
+def _try_predicting(model: Any) -> str:
+    model.set_params(n_draws=min(model.n_draws, 20))
+    try:
+        with np.errstate(all="ignore"):
+            found = _predictions(model)
+    except Exception as error:
+        return f"FAILED when predicting: {type(error).__name__}: {error!s:.200}"
+    return "loaded" if np.isfinite(found).all() else "FAILED: predictions are not finite"
+
+
+def _predictions(model: Any) -> np.ndarray:
+    if hasattr(model, "image_shape_"):
+        if np.prod(model.image_shape_) > MOST_PIXELS:
+            return np.zeros(1)
+        return model.predict_proba(np.ones((1, *model.image_shape_)))
+    variables = model.columns_.variables
+    row = [v.levels[0] if hasattr(v, "levels") else v.fill for v in variables]
+    names = [v.name for v in variables] if hasattr(model, "feature_names_in_") else None
+    table = pd.DataFrame([row], columns=names)
+    return model.predict_proba(table) if hasattr(model, "classes_") else model.predict(table)
+
+
+def _try_checkpoint(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    try:
+        found = Checkpoint(path, "me").read()
+    except ValueError as error:
+        named = "Got checkpoint=" in str(error)
+        return "checkpoint: refused" if named else f"checkpoint: FAILED: {error!s:.200}"
+    except Exception as error:
+        return f"checkpoint: FAILED with {type(error).__name__}: {error!s:.200}"
+    return "checkpoint: read" if found else "checkpoint: FAILED: not seen"

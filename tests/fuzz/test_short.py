@@ -1,0 +1,42 @@
+"""The fuzzers in a few seconds each."""
+
+import inspect
+
+import pytest
+
+from islab import ISLaBRegressor
+from tests.fuzz.accidents import fuzz_interrupts, fuzz_kills
+from tests.fuzz.files import fuzz_files
+from tests.fuzz.outcome import Outcome, table
+
+RESUMES = "checkpoint" in inspect.signature(ISLaBRegressor).parameters
+
+
+def test_changed_files_are_refused_or_harmless():
+    outcome = fuzz_files(400, seed=20)
+    assert outcome.failures == []
+    assert {"edited: loaded", "edited: refused", "checkpoint: refused"} <= set(outcome.counts)
+
+
+def test_calls_of_the_kernel_end_in_numbers_or_errors():
+    pytest.importorskip("islab.learn.engines.native")
+    from tests.fuzz.kernel import fuzz_kernel
+
+    outcome = fuzz_kernel(400, seed=20)
+    assert outcome.failures == []
+    assert {"run: done", "run: refused"} <= set(outcome.counts)
+
+
+@pytest.mark.skipif(not RESUMES, reason="fits do not go on from checkpoints")
+@pytest.mark.parametrize("fuzz", [fuzz_kills, fuzz_interrupts])
+def test_fits_that_have_accidents_end_in_the_same_model(fuzz):
+    assert fuzz(2, seed=20).failures == []
+
+
+def test_the_table_counts_failures():
+    outcome = Outcome("files")
+    outcome.counts["refused"] += 2
+    outcome.failures.append("seed=0 number=1: FAILED")
+    lines = table([outcome]).splitlines()
+    assert lines[1].split() == ["files", "all", "2", "1"]
+    assert lines[-1] == "files: seed=0 number=1: FAILED"
