@@ -13,7 +13,7 @@ import numpy as np
 
 ZEROS = "0" * 64
 ODD_VALUES: list[Any] = [
-    None, True, False, -1, 0, 1, 2, 7, 2**31, 2**53, 2**63, 10**15, 10**30, 0.5, -0.5, 1e308, 5e-324,
+    None, True, False, -1, 0, 1, 2, 7, 2**31, 2**53, 2**63, 10**15, 10**30, 0.5, 1e308, 5e-324,
     float("nan"), float("inf"), "", "a", "F64", "I64", "os.system", "\ud800", "x" * 5000,
     [], [0], [1, 2, 3], [[]], {}, {"a": 1}, {"tuple": [1, 2]}, {"dict": [[1, 2]]},
 ]  # fmt: skip
