@@ -10,7 +10,8 @@ from random import Random
 
 import numpy as np
 
-from islab.core.architecture import ACTIVATIONS, Architecture
+from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines import Problem, Steps
@@ -18,7 +19,6 @@ from islab.learn.engines.native import NativeEngine
 from islab.learn.engines.native.flow import NativeFlowEngine
 from tests.fuzz.outcome import Outcome
 
-LIKELIHOODS = ("bernoulli", "categorical", "gaussian", "poisson")
 EXPECTED = (ValueError, TypeError, IndexError, KeyError, OverflowError, RuntimeError)
 
 
@@ -61,10 +61,10 @@ def _engine(rng: Random) -> tuple[NativeEngine, Problem]:
         hidden=tuple(rng.choice((0, 1, 3, 8, 9, 20)) for _ in range(rng.randrange(4))),
         n_outputs=rng.choice((1, 2, 3, 9)),
         input_skip=rng.random() < 0.7,
-        activation=rng.choice(ACTIVATIONS),
+        activation=rng.choice(families.activations()),
     )
     rows = rng.choice((1, 2, 7, 33))
-    posterior = Posterior.initialise(net, numbers, likelihood=rng.choice(LIKELIHOODS))
+    posterior = Posterior.initialise(net, numbers, likelihood=rng.choice(families.likelihoods()))
     scale = rng.choice((1.0, 1.0, 1e3, 1e30))
     problem = Problem(
         numbers.standard_normal((rows, net.n_covariates)) * scale,
