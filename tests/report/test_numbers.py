@@ -24,7 +24,7 @@ def rows_of(network, n_rows=3):
 
 def in_browser(scripted, network, rows):
     """What the page's script predicts for each row."""
-    data = network_data(network, N_DRAWS, SEED, LEVEL)
+    data = network_data(network, network.draw(N_DRAWS, np.random.default_rng(SEED)), LEVEL)
     used = rows[:, network.covariates].tolist()
     script = (
         "([data, rows]) => { const n = new Network(data); return rows.map(x => n.predict(x)); }"

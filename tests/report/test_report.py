@@ -11,12 +11,13 @@ import pytest
 from islab import ISLaBRegressor, load
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
+from islab.core.sparse import SparseNetwork
 from islab.report import render_report, write_report
 from islab.report.charts import Scale
 from islab.report.scores import score as scored
 from islab.report.variables import _reach
 from islab.report.whatif import draws_that_fit, network_data
-from islab.tables.columns import Number
+from islab.tables.columns import ColumnEncoder, Number
 from tests.report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
 
 
@@ -94,7 +95,8 @@ def test_scores_are_scikit_learns(classifier):
 
     X, truth = hostile_table()
     y = labels(truth)
-    found = {each.name: each for each in scored(classifier, X, y, 0.95).table[0][1]}
+    scores = scored(classifier.predictions(X), y, 0.95)
+    found = {each.name: each for each in scores.table[0][1]}
     for which in ("median", "full"):
         probability = classifier.predict_proba(X, model=which)
         assert getattr(found["accuracy"], which) == accuracy_score(
@@ -110,7 +112,9 @@ def test_scores_of_a_regression_are_scikit_learns(regressor):
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
     X, y = hostile_table()
-    found = {each.name: each.median for each in scored(regressor, X, y, 0.9).table[0][1]}
+    predictions = regressor.predictions(X)
+    scores = scored(predictions, predictions.observed(y), 0.9)
+    found = {each.name: each.median for each in scores.table[0][1]}
     predicted = regressor.predict(X, model="median")
     assert found["RMSE"] == pytest.approx(root_mean_squared_error(y, predicted))
     assert found["MAE"] == pytest.approx(mean_absolute_error(y, predicted))
@@ -229,10 +233,39 @@ def test_a_large_network_has_fewer_draws():
     network = Posterior.initialise(Architecture(60, (20,), 3), rng, start, "categorical").median()
     n_draws = draws_that_fit(network, 500)
     assert 20 <= n_draws < 500
-    assert len(json.dumps(network_data(network, n_draws, 0, 0.95))) < 1_500_000
+    drawn = network.draw(n_draws, rng)
+    assert len(json.dumps(network_data(network, drawn, 0.95))) < 1_500_000
 
 
 def test_ticks_are_round_and_inside():
     ticks = Scale(0.013, 0.987, 0.0, 100.0).ticks()
     assert [label for _, label in ticks] == ["0.25", "0.5", "0.75"]
     assert all(0 <= place <= 100 for place, _ in ticks)
+
+
+def test_a_report_encodes_the_table_once(regressor, monkeypatch):
+    X, y = hostile_table()
+    encode, calls = ColumnEncoder.encode, []
+
+    def counted(self, table):
+        calls.append(len(table))
+        return encode(self, table)
+
+    monkeypatch.setattr(ColumnEncoder, "encode", counted)
+    render_report(regressor, X, y, n_draws=10)
+    assert calls == [len(X)]
+
+
+def test_a_report_draws_each_model_once_to_predict_and_the_page_once(regressor, monkeypatch):
+    X, y = hostile_table()
+    calls = []
+    for kind in (SparseNetwork, Posterior):
+
+        def counted(self, n_draws, rng, draw=kind.draw, name=kind.__name__):
+            calls.append((name, n_draws))
+            return draw(self, n_draws, rng)
+
+        monkeypatch.setattr(kind, "draw", counted)
+    render_report(regressor, X, y, n_draws=10)
+    predicted = [("Posterior", regressor.n_draws), ("SparseNetwork", regressor.n_draws)]
+    assert sorted(calls) == sorted([*predicted, ("SparseNetwork", 10)])

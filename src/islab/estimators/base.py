@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,13 +13,12 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from islab.core import families
-from islab.core.families import Likelihood, Uncertainty
+from islab.core.families import Uncertainty
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
-from islab.estimators.draws import by_rows, predictor_draws
 from islab.estimators.learned import Learned, WeightDistribution
+from islab.estimators.predictions import Model, Predictions
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.learn.engines import Problem
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
-Model = Literal["full", "median"]
 
-DEFAULT_MODEL: Model = "full"
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 
 
@@ -153,39 +151,42 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
 
     # -- predicting -----------------------------------------------------------------------
 
-    @property
-    def _likelihood(self) -> Likelihood:
-        return families.likelihood(self.network_.likelihood)
+    def predictions(self, X: Any, *, n_draws: int | None = None) -> Predictions:
+        """All that the model predicts for these rows, encoded once and drawn once.
 
-    def _covariates(self, X: Any) -> Float:
-        """Rows to predict as covariates in the user's units."""
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+            Or what this method gave before, which comes back as it is: every method that takes
+            rows to predict takes these too, and does not encode or draw them again.
+        n_draws : int, optional
+            As many as the estimator's ``n_draws`` if not given.
+
+        Returns
+        -------
+        Predictions
+            ``mean``, ``quantiles``, ``interval``, ``uncertainty``, ``log_score`` and ``samples``
+            of the full model and of the median network.
+        """
         check_is_fitted(self)
-        return self.columns_.encode(checked_table(self, X, reset=False))
-
-    def _draw(self, covariates: Float, model: Model | None, n_draws: int | None = None) -> Float:
-        """Linear predictor of coherent draws, (draws, rows, outputs)."""
+        if isinstance(X, Predictions):
+            if X.network is not self.network_:
+                raise ValueError("Got predictions of another model, expected rows; try the table.")
+            return X if n_draws in (None, X.n_draws) else replace(X, n_draws=n_draws)
         n_draws = self.n_draws if n_draws is None else n_draws
         if n_draws < 1:
             raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
-        source = self._source(model)
-        return predictor_draws(source, self.network_.scale, covariates, n_draws, self.seed_)
+        covariates = self.columns_.encode(checked_table(self, X, reset=False))
+        return self._predictions(
+            covariates=covariates,
+            network=self.network_,
+            posterior=self.posterior_,
+            n_draws=n_draws,
+            seed=self.seed_,
+        )
 
-    def _source(self, model: Model | None) -> WeightDistribution | SparseNetwork:
-        if model is None:
-            model = "median" if self.posterior_ is None else DEFAULT_MODEL
-        if model not in ("full", "median"):
-            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
-        if model == "median":
-            return self.network_
-        if self.posterior_ is None:
-            raise ValueError(
-                "Got model='full' for a model that was saved with sparse=True, which holds the "
-                "median network only; try model='median', or save it without sparse=True."
-            )
-        return self.posterior_
-
-    def _numbers_per_row(self) -> int:
-        return self.n_draws * self.network_.architecture.n_outputs
+    def _predictions(self, **content: Any) -> Predictions:
+        raise NotImplementedError
 
     def sample_posterior(
         self, X: Any, n_draws: int | None = None, *, model: Model | None = None
@@ -202,11 +203,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             As many as the estimator's ``n_draws`` if not given.
         model : {"full", "median"}, optional
         """
-        return self._response(self._draw(self._covariates(X), model, n_draws))
-
-    def _response(self, draws: Float) -> Float:
-        """Expected targets for predictors (..., rows, outputs)."""
-        return self._likelihood.mean(draws)
+        return self.predictions(X, n_draws=n_draws).samples(model)
 
     def decompose_uncertainty(self, X: Any, *, model: Model | None = None) -> Uncertainty:
         """Variance of each row's target, split into what stays and what more data would remove.
@@ -221,17 +218,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         Uncertainty
             ``aleatoric``, ``epistemic`` and their sum ``total``, each (rows, outputs).
         """
-        covariates = self._covariates(X)
-        noise = self.network_.noise_in_units()
-        parts = by_rows(
-            covariates,
-            self._numbers_per_row(),
-            lambda rows: self._likelihood.uncertainty(self._draw(rows, model), noise),
-        )
-        return Uncertainty(
-            aleatoric=np.concatenate([part.aleatoric for part in parts]),
-            epistemic=np.concatenate([part.epistemic for part in parts]),
-        )
+        return self.predictions(X).uncertainty(model)
 
     # -- reading --------------------------------------------------------------------------
 
@@ -265,7 +252,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         from islab.explain import explain_global
 
         check_is_fitted(self)
-        covariates = None if X is None else self._covariates(X)
+        covariates = None if X is None else self.predictions(X).covariates
         options = {"random_state": self.seed_, **options}
         posterior = self.posterior_ if isinstance(self.posterior_, Posterior) else None
         return explain_global(self.network_, covariates, posterior, **options)
@@ -282,7 +269,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         """
         from islab.explain import explain_local
 
-        covariates = self._covariates(X)
+        covariates = self.predictions(X).covariates
         if is_frame(options.get("baseline")):
             options["baseline"] = self._baseline(options["baseline"])
         options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
@@ -290,7 +277,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
 
     def _baseline(self, row: Any) -> Float:
         """A row to count contributions from, as covariates."""
-        covariates = self._covariates(row)
+        covariates = self.predictions(row).covariates
         if len(covariates) != 1:
             raise ValueError(
                 f"Got a baseline of {len(covariates)} rows, expected one row; try baseline[:1]."

@@ -12,9 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, Model, NetworkEstimator
-from islab.estimators.draws import by_rows
+from islab.estimators.predictions import ClassPredictions
 from islab.tables.frames import all_or_nothing, checked_table
-from islab.tables.targets import checked_labels, checked_levels, interval_levels
+from islab.tables.targets import checked_labels, interval_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,13 +99,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             over the median network, which is the one that pictures and explanations show. A file
             saved with ``sparse=True`` holds the median network only.
         """
-        covariates = self._covariates(X)
-        parts = by_rows(
-            covariates,
-            self._numbers_per_row(),
-            lambda rows: self._response(self._draw(rows, model)).mean(axis=0),
-        )
-        return np.concatenate(parts)
+        return self.predictions(X).mean(model)
 
     def predict_log_proba(self, X: Any, *, model: Model | None = None) -> Float:
         """Logarithm of the class probabilities, (rows, classes)."""
@@ -114,8 +108,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     def predict(self, X: Any, *, model: Model | None = None) -> NDArray:
         """The most probable class of each row, (rows,)."""
-        best = self.predict_proba(X, model=model).argmax(axis=1)
-        return self.classes_[best]
+        return self.predictions(X).predicted(model)
 
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Posterior quantiles of the class probabilities, (rows, classes, levels).
@@ -123,14 +116,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         They say how surely a probability is known. With two classes they are those of the
         second, (rows, levels).
         """
-        levels = checked_levels(levels)
-        covariates = self._covariates(X)
-        parts = by_rows(
-            covariates,
-            self._numbers_per_row(),
-            lambda rows: np.quantile(self._response(self._draw(rows, model)), levels, axis=0),
-        )
-        quantiles = np.moveaxis(np.concatenate(parts, axis=1), 0, -1)
+        quantiles = self.predictions(X).quantiles(levels, model)
         return quantiles[:, 1] if len(self.classes_) == 2 else quantiles
 
     def predict_interval(self, X: Any, level: float = 0.9, *, model: Model | None = None) -> Float:
@@ -151,26 +137,21 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         """
         import pandas as pd
 
-        probabilities = self.predict_proba(X, model=model)
-        observed = checked_labels(self, y, probabilities)
-        unknown = observed[~np.isin(observed, self.classes_)]
-        if len(unknown):
-            raise ValueError(
-                f"Got class {unknown.tolist()[0]!r} in y, expected those of the training: "
-                f"{', '.join(map(str, self.classes_))}."
-            )
-        rows = np.arange(len(observed))
-        probability = probabilities[rows, np.searchsorted(self.classes_, observed)]
+        found = self.predictions(X)
+        probability = found.probability_of(y, model)
         return pd.DataFrame(
             {
-                "observed": observed,
-                "predicted": self.classes_[probabilities.argmax(axis=1)],
+                "observed": found.observed(y),
+                "predicted": found.predicted(model),
                 "probability": probability,
                 "residual": 1 - probability,
-                "log_score": -np.log(np.maximum(probability, np.finfo(float).tiny)),
+                "log_score": found.log_score(y, model),
             }
         )
 
-    def _response(self, draws: Float) -> Float:
-        likelihood = families.likelihood_of_classes(len(self.classes_))
-        return likelihood.class_probabilities(super()._response(draws))
+    if TYPE_CHECKING:
+
+        def predictions(self, X: Any, *, n_draws: int | None = None) -> ClassPredictions: ...
+
+    def _predictions(self, **content: Any) -> ClassPredictions:
+        return ClassPredictions(**content, classes=self.classes_)

@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
 from islab.estimators.base import Model, NetworkEstimator
-from islab.estimators.draws import by_rows
+from islab.estimators.predictions import NumberPredictions
 from islab.tables.frames import all_or_nothing, checked_table
 from islab.tables.targets import (
-    checked_levels,
     checked_numbers,
     in_order,
     interval_levels,
@@ -81,36 +80,16 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             over the median network, which is the one that pictures and explanations show. A file
             saved with ``sparse=True`` holds the median network only.
         """
-        covariates = self._covariates(X)
-        noise = self.network_.noise_in_units()
-
-        def moments(rows: Float) -> tuple[Float, ...]:
-            draws = self._draw(rows, model)
-            mean = self._likelihood.predictive_mean(draws)
-            if not return_std:
-                return (mean,)
-            return mean, np.sqrt(self._likelihood.uncertainty(draws, noise).total)
-
-        parts = zip(*by_rows(covariates, self._numbers_per_row(), moments), strict=True)
-        mean, *sd = (self._shaped(np.concatenate(part)) for part in parts)
-        return (mean, sd[0]) if return_std else mean
+        found = self.predictions(X)
+        mean = self._shaped(found.mean(model))
+        return (mean, self._shaped(found.sd(model))) if return_std else mean
 
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Quantiles of each row's target, noise included, (rows, levels).
 
         With targets (rows, outputs) in training they are (rows, outputs, levels).
         """
-        levels = checked_levels(levels)
-        covariates = self._covariates(X)
-        noise = self.network_.noise_in_units()
-        parts = by_rows(
-            covariates,
-            self._numbers_per_row(),
-            lambda rows: self._likelihood.predictive_quantiles(
-                self._draw(rows, model), noise, levels
-            ),
-        )
-        return self._shaped(np.moveaxis(np.concatenate(parts, axis=1), 0, -1))
+        return self._shaped(self.predictions(X).quantiles(levels, model))
 
     def predict_interval(self, X: Any, level: float = 0.9, *, model: Model | None = None) -> Float:
         """Lower and upper end of a central predictive interval, (rows, 2).
@@ -130,14 +109,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """
         import pandas as pd
 
-        predicted, sd = self.predict(X, return_std=True, model=model)
-        targets = in_order(y, self.network_.scale.outputs)
-        observed = checked_numbers(self, targets, predicted, self.likelihood)
-        if observed.size != predicted.size:
-            raise ValueError(
-                f"Got y of shape {observed.shape}, expected {predicted.shape}: as in training."
-            )
-        observed = observed.reshape(predicted.shape)
+        found = self.predictions(X)
+        observed, predicted, sd = found.observed(y), found.mean(model), found.sd(model)
         residual = observed - predicted
         outputs = np.array(self.network_.scale.outputs, dtype=object)
         return pd.DataFrame(
@@ -155,6 +128,13 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """The share of the targets' variance that is predicted (R squared), mean over outputs."""
         check_is_fitted(self)
         return super().score(X, in_order(y, self.network_.scale.outputs), sample_weight)
+
+    if TYPE_CHECKING:
+
+        def predictions(self, X: Any, *, n_draws: int | None = None) -> NumberPredictions: ...
+
+    def _predictions(self, **content: Any) -> NumberPredictions:
+        return NumberPredictions(**content)
 
     def _shaped(self, values: Float) -> Float:
         return values[:, 0] if self._flat else values

@@ -31,6 +31,7 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, model: str | None = None) -> 
     estimator : classifier or regressor
         One of this package, or any with ``predict_proba`` or ``predict(X, return_std=True)``.
     X : DataFrame or (rows, columns)
+        Or what ``estimator.predictions`` gave, to judge both models by one pass over the rows.
     y : (rows,) or (rows, outputs)
         Scores of several outputs are averaged.
     model : {"full", "median"}, optional
@@ -182,14 +183,12 @@ def score_numbers(
 
 
 def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -> dict[str, float]:
-    from islab.tables.targets import in_order
-
     network = getattr(estimator, "network_", None)
     if network is None:
         mean, sd = estimator.predict(X, return_std=True)
         return score_numbers(y, np.asarray(mean)[None], np.square(sd))
-    draws = estimator._draw(estimator._covariates(X), model)
-    observed = np.asarray(in_order(y, network.scale.outputs), dtype=float).reshape(draws.shape[1:])
+    predictions = estimator.predictions(X)
+    draws, observed = predictions.predictor(model), predictions.observed(y)
     each = [
         score_numbers(target, draws[..., output], noise, likelihood=network.likelihood)
         for output, (target, noise) in enumerate(

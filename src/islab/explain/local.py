@@ -319,6 +319,7 @@ def explain_local(
     approximate: bool = False,
     reference: Output | None = None,
     baseline: Baseline = "zero",
+    draws: tuple[Float, Float] | None = None,
 ) -> LocalExplanation:
     """Exact slopes and contributions of every used covariate for each row, with draws.
 
@@ -343,6 +344,8 @@ def explain_local(
         Where contributions are counted from. Zero gives ``beta_j x_j`` for the covariates as they
         stand in the data; the center of the training data gives it for the standardised
         covariates that the network reads.
+    draws : (weights, biases), optional
+        Draws of the network made before, by :meth:`SparseNetwork.draw`, in place of new ones.
 
     Notes
     -----
@@ -372,10 +375,10 @@ def explain_local(
     if not approximate:
         require_piecewise_linear(network, "approximate=True for the gradient at the row")
     chosen = output_numbers(network.scale.outputs, output)
+    n_draws = n_draws if draws is None else len(draws[0])
     check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
-
+    draws = draws or network.draw(n_draws, np.random.default_rng(random_state))
     contrast = contrast_matrix(network, reference)
-    draws = network.draw(n_draws, np.random.default_rng(random_state))
     drawn = linear_pieces(network, *draws, rows, chosen, contrast)
     at_mean = network.mean_weights()[None], network.bias_mu[None]
     mean = linear_pieces(network, *at_mean, rows, chosen, contrast)

@@ -18,7 +18,6 @@ from islab.report.rows import chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of
 from islab.report.whatif import draws_that_fit, family_script, network_data
-from islab.tables.targets import in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,15 +93,15 @@ def render_report(
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
     if n_draws < 2:
         raise ValueError(f"Got n_draws={n_draws}, expected at least 2; try 200.")
-    covariates = model._covariates(X)
-    network: SparseNetwork = model.network_
-    if y is not None and not hasattr(model, "classes_"):
-        y = in_order(y, network.scale.outputs)
+    predictions = model.predictions(X)
+    covariates, network = predictions.covariates, model.network_
+    y = None if y is None else predictions.observed(y)
     n_drawn = draws_that_fit(network, n_draws)
-    scores = None if y is None else score(model, X, y, level)
-    everything = model.explain_global(X)
+    drawn = network.draw(n_drawn, np.random.default_rng(model.seed_))
+    scores = None if y is None else score(predictions, y, level)
+    everything = model.explain_global(predictions)
     settings = settings_of(network, model.columns_, covariates)
-    response = _response(model, X)
+    response = predictions.mean("median")
     surprise = None if scores is None else scores.surprise
     chosen = chosen_rows(rows, response, surprise, hasattr(model, "classes_"))
     middle = _most_ordinary(network.standardise(covariates))
@@ -129,14 +128,14 @@ def render_report(
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),
         edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
-        stories=tell_rows(model, covariates, chosen, settings, y, n_drawn, level),
+        stories=tell_rows(network, covariates, chosen, settings, y, drawn, level),
         history=history_charts(model.history_),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
         n_settings=len(settings),
         n_offered=len(offered),
         starts=[f"an ordinary row ({middle})", *(f"row {row}" for row in chosen)],
         data={
-            "network": network_data(network, n_drawn, model.seed_, level),
+            "network": network_data(network, drawn, level),
             "settings": [setting.to_dict() for setting in offered],
             "rows": [_start(covariates[row], network, offered) for row in (middle, *chosen)],
             "range": _range(network, response),
@@ -159,14 +158,6 @@ def _range(network: SparseNetwork, response: Float) -> list[float]:
     low, high = float(response.min()) - room, float(response.max()) + room
     least, most = families.likelihood(network.likelihood).support
     return [max(low, least), min(high, most)]
-
-
-def _response(model: Any, X: Any) -> Float:
-    """Predictions of the median network, (rows, outputs); of a classifier all probabilities."""
-    if hasattr(model, "classes_"):
-        return model.predict_proba(X, model="median")
-    predicted = model.predict(X, model="median")
-    return predicted.reshape(len(predicted), -1)
 
 
 def _most_ordinary(columns: Float) -> int:

@@ -8,9 +8,10 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.sparse import SparseNetwork
 from islab.explain import LocalExplanation, explain_local
 from islab.explain.summary import summarise
 from islab.plots.style import number, on_one_line
@@ -101,30 +102,28 @@ def chosen_rows(
 
 
 def tell_rows(
-    model: Any,
+    network: SparseNetwork,
     covariates: Float,
     rows: dict[int, str],
     settings: list[Setting],
-    y: ArrayLike | None,
-    n_draws: int,
+    y: NDArray | None,
+    drawn: tuple[Float, Float],
     level: float,
 ) -> list[RowStory]:
     """Prediction and contributions of the chosen rows."""
     if not rows:
         return []
-    network = model.network_
     likelihood = families.likelihood(network.likelihood)
     explanation = explain_local(
         network,
         covariates[list(rows)],
         level=level,
-        n_draws=n_draws,
-        random_state=model.seed_,
+        draws=drawn,
         approximate=True,
         reference="centred" if likelihood.relative_predictor else None,
         baseline="center",
     )
-    truth = None if y is None else np.asarray(y)[list(rows)]
+    truth = None if y is None else y[list(rows)]
     stories = []
     for place, (row, reason) in enumerate(rows.items()):
         outputs = _outputs_to_tell(explanation, place)

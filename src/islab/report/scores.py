@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from islab.core import families
-from islab.estimators.draws import by_rows
 from islab.evaluate import interval_coverage, interval_width, score_classes
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart
+
+if TYPE_CHECKING:
+    from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions
 
 Float = NDArray[np.floating]
 
@@ -50,19 +51,15 @@ class Scores:
     surprise: Float
 
 
-def score(model: Any, X: Any, y: ArrayLike, level: float) -> Scores:
-    """Scores of a fitted classifier or regressor on rows with targets."""
-    if hasattr(model, "classes_"):
-        return _classifier_scores(model, X, y)
-    return _regressor_scores(model, X, y, level)
-
-
-def _models(model: Any) -> list[str]:
-    return ["median"] if model.posterior_ is None else ["median", "full"]
+def score(predictions: ClassPredictions | NumberPredictions, y: NDArray, level: float) -> Scores:
+    """Scores of predictions of rows with targets, which are checked."""
+    if predictions.kind == "classes":
+        return _class_scores(predictions, y)
+    return _number_scores(predictions, y, level)
 
 
 def _pairs(
-    named: list[tuple[str, str, bool]], values: list[list[float]], models: list[str]
+    named: list[tuple[str, str, bool]], values: list[list[float]], models: tuple[Model, ...]
 ) -> list[Score]:
     """Scores from names and, for each model, their values."""
     full = values[models.index("full")] if "full" in models else [None] * len(named)
@@ -72,9 +69,9 @@ def _pairs(
     ]
 
 
-def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
-    observed = model.residuals(X, y)["observed"].to_numpy()
-    codes = np.searchsorted(model.classes_, observed)
+def _class_scores(predictions: ClassPredictions, observed: NDArray) -> Scores:
+    classes = predictions.classes
+    codes = np.searchsorted(classes, observed)
     named = [
         ("accuracy", "share of rows whose most probable class is right", True),
         ("log score", "mean of \N{MINUS SIGN}log probability of the right class; 0 is best", False),
@@ -86,22 +83,20 @@ def _classifier_scores(model: Any, X: Any, y: ArrayLike) -> Scores:
         ),
     ]
     keys = ["accuracy", "nll", "brier", "ece", "auc"]
-    binary = len(model.classes_) == 2
+    binary = len(classes) == 2
     if binary and len(np.unique(codes)) == 2:
         named.append(("AUC", "how surely the classes are ranked; 1 is best, 0.5 is chance", False))
-    models, values, found = _models(model), [], {}
-    for which in models:
-        probability = model.predict_proba(X, model=which)
-        found[which] = calibration(codes, probability[:, 1] if binary else probability)
-        scores = score_classes(observed, probability, model.classes_)
+    values = []
+    for which in predictions.models:
+        scores = score_classes(observed, predictions.mean(which), classes)
         values.append([scores[key] for key in keys[: len(named)]])
-        if which == "median":
-            own = probability[np.arange(len(codes)), codes]
-    what = on_one_line(str(model.classes_[1])) if binary else "the class predicted"
+    stated = predictions.mean("median")
+    found = calibration(codes, stated[:, 1] if binary else stated)
+    what = on_one_line(str(classes[1])) if binary else "the class predicted"
     return Scores(
-        table=[(None, _pairs(named, values, models))],
-        charts=[calibration_chart(found["median"], what)],
-        surprise=-np.log(np.maximum(own, np.finfo(float).tiny)),
+        table=[(None, _pairs(named, values, predictions.models))],
+        charts=[calibration_chart(found, what)],
+        surprise=predictions.log_score(observed, "median"),
     )
 
 
@@ -115,11 +110,9 @@ class _Predicted:
     log_score: Float
 
 
-def _regressor_scores(model: Any, X: Any, y: ArrayLike, level: float) -> Scores:
-    outputs = model.network_.scale.outputs
-    observed = model.residuals(X, y)["observed"].to_numpy().reshape(-1, len(outputs))
-    models = _models(model)
-    found = [_predicted(model, X, observed, level, which) for which in models]
+def _number_scores(predictions: NumberPredictions, observed: Float, level: float) -> Scores:
+    outputs, models = predictions.network.scale.outputs, predictions.models
+    found = [_predicted(predictions, observed, level, which) for which in models]
     percent = f"{level:.0%}".replace("%", " %")
     named = [
         ("RMSE", "root of the mean squared error, in the target's unit; 0 is best", False),
@@ -147,24 +140,18 @@ def _regressor_scores(model: Any, X: Any, y: ArrayLike, level: float) -> Scores:
     return Scores(table, charts, median.log_score)
 
 
-def _predicted(model: Any, X: Any, observed: Float, level: float, which: str) -> _Predicted:
-    likelihood = families.likelihood(model.network_.likelihood)
-    noise = model.network_.noise_in_units()
+def _predicted(
+    predictions: NumberPredictions, observed: Float, level: float, which: Model
+) -> _Predicted:
+    likelihood, noise = predictions.likelihood, predictions.noise
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
-    covariates = model._covariates(X)
-    with_target = np.concatenate([covariates, observed], axis=1)
-    n_columns = covariates.shape[1]
 
-    def predict(rows: Float) -> _Predicted:
-        draws = model._draw(rows[:, :n_columns], which)
+    def predict(draws: Float, own: Float) -> tuple[Float, ...]:
         # Quantiles are the costly part, and those of fewer draws hardly differ.
         lower, upper = likelihood.predictive_quantiles(draws[:QUANTILE_DRAWS], noise, ends)
-        scores = likelihood.log_score(rows[:, n_columns:], draws, noise)
-        return _Predicted(likelihood.predictive_mean(draws), lower, upper, scores)
+        return lower, upper, likelihood.log_score(own, draws, noise)
 
-    parts = by_rows(with_target, model.n_draws * observed.shape[1], predict)
-    fields = ("mean", "lower", "upper", "log_score")
-    return _Predicted(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
+    return _Predicted(predictions.mean(which), *predictions.reduce(predict, which, observed))
 
 
 def _number_values(truth: Float, found: _Predicted, output: int) -> list[float]:

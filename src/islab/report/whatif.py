@@ -26,14 +26,16 @@ def draws_that_fit(network: SparseNetwork, n_draws: int) -> int:
     return min(n_draws, max(FEWEST_DRAWS, int(LARGEST_DRAWS / per_draw)))
 
 
-def network_data(network: SparseNetwork, n_draws: int, seed: int, level: float) -> dict[str, Any]:
+def network_data(
+    network: SparseNetwork, drawn: tuple[Float, Float], level: float
+) -> dict[str, Any]:
     """Everything the page's own evaluation needs.
 
-    Draws are those of :func:`islab.explain.explain_local` with the same number and seed. They are
-    packed as base64 of little-endian doubles, which loses nothing; the first is the posterior
-    mean.
+    ``drawn`` are weights and biases as :meth:`SparseNetwork.draw` gives them. They are packed as
+    base64 of little-endian doubles, which loses nothing; the first is the posterior mean.
     """
-    weights, biases = network.draw(n_draws, np.random.default_rng(seed))
+    weights, biases = drawn
+    n_draws = len(weights)
     weights = np.vstack([network.edge_means(), weights[:, network.edges]])
     biases = np.vstack([network.bias_mu, biases])
     sources, targets = network.edge_ends()

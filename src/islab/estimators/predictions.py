@@ -1,0 +1,293 @@
+"""What a model predicts for some rows: the table is encoded once, each model drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.core import families
+from islab.core.families import Likelihood, Uncertainty
+from islab.core.network import forward
+from islab.core.sparse import SparseNetwork
+from islab.estimators.learned import WeightDistribution
+from islab.tables.targets import (
+    checked_labels,
+    checked_levels,
+    checked_numbers,
+    in_order,
+    interval_levels,
+)
+
+Float = NDArray[np.floating]
+Model = Literal["full", "median"]
+Weights = tuple[Float, Float]  # (draws, weights), (draws, units)
+
+NUMBERS_AT_ONCE = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions of the full model and of its median network for the same rows.
+
+    Draws of the weights and of the predictor are made when they are first asked for and kept
+    where they fit in memory; larger tables are gone through in parts. The same seed gives the
+    same draws, and a row the same numbers whichever rows stand beside it.
+
+    Attributes
+    ----------
+    covariates : (rows, covariates)
+        The rows, encoded, on the scale of the data.
+    network : SparseNetwork
+    posterior : WeightDistribution, optional
+        None for a model from a sparse file.
+    n_draws, seed : int
+    """
+
+    covariates: Float
+    network: SparseNetwork
+    posterior: WeightDistribution | None
+    n_draws: int
+    seed: int
+    _weights: dict[str, list[Weights]] = field(default_factory=dict, repr=False)
+    _predictors: dict[str, Float] = field(default_factory=dict, repr=False)
+    _means: dict[str, Float] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.covariates)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """What there is to predict with: the median network and, unless left out, the full."""
+        return ("median",) if self.posterior is None else ("median", "full")
+
+    # -- what is predicted ----------------------------------------------------------------
+
+    def mean(self, model: Model | None = None) -> Float:
+        """Expected targets, (rows, outputs); of classes the probability of each."""
+        chosen = self._chosen(model)
+        if chosen not in self._means:
+            self._means[chosen] = self.reduce(self._mean, chosen)
+        return self._means[chosen]
+
+    def uncertainty(self, model: Model | None = None) -> Uncertainty:
+        """Variance of the targets, split into what stays and what more data would remove."""
+
+        def parts(draws: Float) -> tuple[Float, Float]:
+            found = self.likelihood.uncertainty(draws, self.noise)
+            return found.aleatoric, found.epistemic
+
+        return Uncertainty(*self.reduce(parts, model))
+
+    def samples(self, model: Model | None = None) -> Float:
+        """Expected targets under each draw, (draws, rows, outputs)."""
+        return self.response(self.predictor(model))
+
+    # -- draws ----------------------------------------------------------------------------
+
+    def predictor(self, model: Model | None = None) -> Float:
+        """Linear predictor of coherent draws on the scale of the data, (draws, rows, outputs)."""
+        return self._predictor(self._chosen(model), slice(0, len(self)))
+
+    def reduce(
+        self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float
+    ) -> Any:
+        """A statistic of the draws of the predictor, for all rows, with memory bounded.
+
+        Parameters
+        ----------
+        statistic : callable
+            Takes draws (draws, rows, outputs) of some rows and the same rows of ``beside``, and
+            returns an array (rows, ...), or a tuple of such arrays.
+        model : {"full", "median"}, optional
+        *beside : (rows, ...)
+        """
+        chosen = self._chosen(model)
+        numbers_per_row = self.n_draws * self.network.architecture.n_outputs
+        found = [
+            statistic(self._predictor(chosen, rows), *(values[rows] for values in beside))
+            for rows in _parts(len(self), numbers_per_row)
+        ]
+        if isinstance(found[0], tuple):
+            return tuple(np.concatenate(part) for part in zip(*found, strict=True))
+        return np.concatenate(found)
+
+    # -- how ------------------------------------------------------------------------------
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return families.likelihood(self.network.likelihood)
+
+    @property
+    def noise(self) -> Float:
+        """Noise variance of Gaussian outputs on the scale of the data, (outputs,)."""
+        return self.network.noise_in_units()
+
+    def response(self, predictor: Float) -> Float:
+        """Expected targets for predictors (..., rows, outputs)."""
+        return self.likelihood.mean(predictor)
+
+    def _mean(self, draws: Float) -> Float:
+        return self.likelihood.predictive_mean(draws)
+
+    def _chosen(self, model: Model | None) -> Model:
+        if model is None:
+            return self.models[-1]
+        if model not in ("full", "median"):
+            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
+        if model not in self.models:
+            raise ValueError(
+                "Got model='full' for a model that was saved with sparse=True, which holds the "
+                "median network only; try model='median', or save it without sparse=True."
+            )
+        return model
+
+    def _predictor(self, model: Model, rows: slice) -> Float:
+        """The predictor of some rows; that of all is kept if it fits in memory."""
+        if model in self._predictors:
+            return self._predictors[model][:, rows]
+        used = self.network.covariates if model == "median" else slice(None)
+        x = self.network.scale.standardise(self.covariates[rows], used)
+        net = self._source(model).architecture
+        draws: Float = np.empty((self.n_draws, len(x), net.n_outputs))
+        start = 0
+        for weights, biases in self._drawn(model):
+            draws[start : start + len(weights)] = forward(net, weights, biases, x)
+            start += len(weights)
+        draws = self.network.scale.restore(draws)
+        if len(x) == len(self) and draws.size <= NUMBERS_AT_ONCE:
+            self._predictors[model] = draws
+            self._weights.pop(model, None)
+        return draws
+
+    def _drawn(self, model: Model) -> Iterator[Weights]:
+        """Draws of the weights in parts; kept if they fit in memory."""
+        if model in self._weights:
+            yield from self._weights[model]
+            return
+        source = self._source(model)
+        rng = np.random.default_rng(self.seed)
+        # How the draws are split must not depend on the rows: it decides the random numbers.
+        parts = list(_parts(self.n_draws, source.architecture.n_weights))
+        for part in parts:
+            drawn = source.draw(part.stop - part.start, rng)
+            if len(parts) == 1:
+                self._weights[model] = [drawn]
+            yield drawn
+
+    def _source(self, model: Model) -> WeightDistribution | SparseNetwork:
+        if model == "median" or self.posterior is None:
+            return self.network
+        return self.posterior
+
+
+@dataclass(frozen=True, eq=False)
+class NumberPredictions(Predictions):
+    """Predictions of a regressor."""
+
+    kind: ClassVar[Literal["numbers"]] = "numbers"
+
+    def sd(self, model: Model | None = None) -> Float:
+        """Standard deviation of the targets, noise included, (rows, outputs)."""
+        return np.sqrt(self.uncertainty(model).total)
+
+    def quantiles(self, levels: ArrayLike, model: Model | None = None) -> Float:
+        """Quantiles of the targets, noise included, (rows, outputs, levels)."""
+        wanted = checked_levels(levels)
+
+        def quantiles(draws: Float) -> Float:
+            return np.moveaxis(
+                self.likelihood.predictive_quantiles(draws, self.noise, wanted), 0, -1
+            )
+
+        return self.reduce(quantiles, model)
+
+    def interval(self, level: float = 0.9, model: Model | None = None) -> Float:
+        """Ends of central predictive intervals, (rows, outputs, 2)."""
+        return self.quantiles(interval_levels(level), model)
+
+    def log_score(self, y: ArrayLike, model: Model | None = None) -> Float:
+        """Minus the log predictive density of each row's targets, (rows,)."""
+        return self.reduce(
+            lambda draws, own: self.likelihood.log_score(own, draws, self.noise),
+            model,
+            self.observed(y),
+        )
+
+    def observed(self, y: ArrayLike) -> Float:
+        """The targets of the rows, checked, (rows, outputs)."""
+        outputs = self.network.scale.outputs
+        targets = in_order(y, outputs)
+        found = checked_numbers(self, targets, self.covariates, self.network.likelihood)
+        if found.size != len(self) * len(outputs):
+            expected = (len(self), len(outputs))[: 1 + (len(outputs) > 1)]
+            raise ValueError(f"Got y of shape {found.shape}, expected {expected}: as in training.")
+        return found.reshape(len(self), len(outputs))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassPredictions(Predictions):
+    """Predictions of a classifier.
+
+    Attributes
+    ----------
+    classes : (classes,)
+        In the order of the columns of :meth:`mean`.
+    """
+
+    classes: NDArray
+    kind: ClassVar[Literal["classes"]] = "classes"
+
+    def predicted(self, model: Model | None = None) -> NDArray:
+        """The most probable class of each row, (rows,)."""
+        return self.classes[self.mean(model).argmax(axis=1)]
+
+    def quantiles(self, levels: ArrayLike, model: Model | None = None) -> Float:
+        """Posterior quantiles of the class probabilities, (rows, classes, levels)."""
+        wanted = checked_levels(levels)
+
+        def quantiles(draws: Float) -> Float:
+            return np.moveaxis(np.quantile(self.response(draws), wanted, axis=0), 0, -1)
+
+        return self.reduce(quantiles, model)
+
+    def interval(self, level: float = 0.9, model: Model | None = None) -> Float:
+        """Ends of credible intervals of the class probabilities, (rows, classes, 2)."""
+        return self.quantiles(interval_levels(level), model)
+
+    def probability_of(self, y: ArrayLike, model: Model | None = None) -> Float:
+        """Probability of each row's own class, (rows,)."""
+        codes = np.searchsorted(self.classes, self.observed(y))
+        return self.mean(model)[np.arange(len(self)), codes]
+
+    def log_score(self, y: ArrayLike, model: Model | None = None) -> Float:
+        """Minus the log probability of each row's own class, (rows,)."""
+        return -np.log(np.maximum(self.probability_of(y, model), np.finfo(float).tiny))
+
+    def observed(self, y: ArrayLike) -> NDArray:
+        """The classes of the rows, checked, (rows,)."""
+        found = checked_labels(self, y, self.covariates)
+        unknown = found[~np.isin(found, self.classes)]
+        if len(unknown):
+            raise ValueError(
+                f"Got class {unknown.tolist()[0]!r} in y, expected those of the training: "
+                f"{', '.join(map(str, self.classes))}."
+            )
+        return found
+
+    def response(self, predictor: Float) -> Float:
+        """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
+        return self.likelihood.class_probabilities(super().response(predictor))
+
+    def _mean(self, draws: Float) -> Float:
+        return self.response(draws).mean(axis=0)
+
+
+def _parts(total: int, cost: int) -> Iterator[slice]:
+    """Slices of a range, each of which costs at most so many numbers as fit in memory."""
+    size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
+    for start in range(0, total, size):
+        yield slice(start, min(start + size, total))
