@@ -189,3 +189,10 @@ def test_the_package_names_what_it_offers():
         assert getattr(islab, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = islab.nothing
+
+
+def test_the_global_explanation_is_drawn_by_variable(regressor):
+    ax = regressor.explain_global().plot(by_variable=True)
+    drawn = {text.get_text() for text in ax.texts}
+    assert "colour" in drawn
+    assert not any(text.startswith("colour=") for text in drawn)

@@ -53,13 +53,13 @@ def test_there_is_a_panel_for_each_row_and_output(explanation):
 
 
 def test_bars_are_the_contributions_from_the_largest_on(explanation):
-    ax = local_bars(explanation, rows=1, outputs="b", top=20)[0, 0]
+    ax = local_bars(explanation, rows=1, outputs="b", top=20)
     own = explanation.contribution_used[1, :, 1]
     np.testing.assert_allclose(widths(ax), own[np.argsort(-np.abs(own))])
 
 
 def test_intervals_are_those_of_the_draws(explanation):
-    ax = local_bars(explanation, rows=1, outputs="b", top=20)[0, 0]
+    ax = local_bars(explanation, rows=1, outputs="b", top=20)
     order = np.argsort(-np.abs(explanation.contribution_used[1, :, 1]))
     summary = explanation.contribution_summary
     expected = np.stack([summary.lower, summary.upper], axis=-1)[1, order, 1]
@@ -67,26 +67,26 @@ def test_intervals_are_those_of_the_draws(explanation):
 
 
 def test_bars_with_the_rest_added_up_make_the_predictor(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, top=2)[0, 0]
+    ax = local_bars(explanation, rows=0, outputs=0, top=2)
     assert len(ax.patches) == 3
     total = widths(ax).sum() + explanation.intercept[0, 0]
     np.testing.assert_allclose(total, explanation.link[0, 0])
 
 
 def test_the_interval_of_the_rest_is_that_of_its_sum(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, top=2)[0, 0]
+    ax = local_bars(explanation, rows=0, outputs=0, top=2)
     rest = np.argsort(-np.abs(explanation.contribution_used[0, :, 0]))[2:]
     drawn = explanation.draws_contribution[:, 0, explanation.used[rest], 0].sum(axis=1)
     np.testing.assert_allclose(intervals(ax)[-1], np.quantile(drawn, [0.025, 0.975]))
 
 
 def test_a_rest_of_one_has_its_own_name(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, top=len(explanation.used) - 1)[0, 0]
+    ax = local_bars(explanation, rows=0, outputs=0, top=len(explanation.used) - 1)
     assert not [label for label in labels(ax) if "others" in label]
 
 
 def test_one_hot_columns_share_the_bar_of_their_variable(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, by_variable=True, top=20)[0, 0]
+    ax = local_bars(explanation, rows=0, outputs=0, by_variable=True, top=20)
     together = explanation.contribution[0, [2, 3], 0].sum()
     np.testing.assert_allclose(widths(ax)[labels(ax).index("sex")], together)
 
@@ -94,13 +94,13 @@ def test_one_hot_columns_share_the_bar_of_their_variable(explanation):
 def test_attributions_add_up_from_the_baseline_to_the_row(network):
     x = np.random.default_rng(1).normal(size=(2, len(NAMES)))
     attributions = integrated_gradients(network, x)
-    ax = attribution_bars(attributions, rows=1, outputs="c", top=3)[0, 0]
+    ax = attribution_bars(attributions, rows=1, outputs="c", top=3)
     expected = attributions.link[1, 2] - attributions.baseline_link[2]
     np.testing.assert_allclose(widths(ax).sum(), expected)
 
 
 def test_drivers_add_up_to_a_hundred_percent(explanation):
-    ax = driver_bars(explanation.drivers(), rows=3, outputs=-1, top=3)[0, 0]
+    ax = driver_bars(explanation.drivers(), rows=3, outputs=-1, top=3)
     np.testing.assert_allclose(widths(ax).sum(), 100)
 
 
@@ -137,7 +137,7 @@ def test_rows_and_outputs_that_are_not_there_are_refused(explanation, choice):
 def test_an_approximation_is_labelled():
     network = network_of(20)
     curved = replace(network, architecture=replace(network.architecture, activation="tanh"))
-    ax = explanation_of(curved, approximate=True).plot(rows=[0])[0, 0]
+    ax = explanation_of(curved, approximate=True).plot(rows=[0])
     assert "gradient" in ax.get_xlabel()
 
 
@@ -145,7 +145,7 @@ def test_plot_counts_from_the_center_and_says_so(network):
     center = np.arange(7.0)
     moved = replace(network, scale=replace(network.scale, x_center=center))
     x = np.random.default_rng(1).normal(size=(1, len(NAMES)))
-    ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)[0, 0]
+    ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)
     at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
     np.testing.assert_allclose(widths(ax).sum(), at_center.contribution[0, :, 0].sum())
     value = moved.predictor(center[None])[0, 0]
@@ -155,7 +155,7 @@ def test_plot_counts_from_the_center_and_says_so(network):
 
 
 def test_plot_of_a_row_on_the_center_s_line_says_less(network):
-    ax = explain_local(network, network.scale.x_center[None], random_state=0).plot(outputs=0)[0, 0]
+    ax = explain_local(network, network.scale.x_center[None], random_state=0).plot(outputs=0)
     assert " at zero +" in ax.get_xlabel()  # where the center is
     assert "on its line" not in ax.get_xlabel()
 
@@ -163,4 +163,9 @@ def test_plot_of_a_row_on_the_center_s_line_says_less(network):
 def test_bars_from_zero_say_so(network):
     x = np.random.default_rng(1).normal(size=(1, len(NAMES)))
     ax = explain_local(network, x, n_draws=20, random_state=0).plot(baseline="zero", outputs=0)
-    assert "at zero" in ax[0, 0].get_xlabel()
+    assert "at zero" in ax.get_xlabel()
+
+
+def test_one_panel_is_plain_axes_and_several_are_an_array(explanation):
+    assert hasattr(local_bars(explanation, rows=0, outputs=0), "get_xlabel")
+    assert local_bars(explanation, rows=[0, 1], outputs=0).shape == (2, 1)

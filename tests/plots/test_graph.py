@@ -1,5 +1,7 @@
 """The path graph and the inclusion map show the network's weights, readably."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,19 @@ def test_the_inclusion_map_shows_the_mean_inclusion():
     drawn = np.sort(np.asarray(ax.images[0].get_array(), dtype=float).ravel())
     expected = np.sort(network.covariate_inclusion()[network.covariates].ravel())
     np.testing.assert_allclose(drawn, expected)
+
+
+def test_one_hot_columns_share_the_box_of_their_variable():
+    network = network_of(30, v=4)
+    scale = replace(network.scale, variables=("a", "a", "b", "b"))
+    ax = path_graph(replace(network, scale=scale), label=None, by_variable=True)
+    drawn = {text for text in texts(ax) if text in ("a", "b", *network.scale.names)}
+    assert drawn == {"a", "b"}
+
+
+def test_a_graph_by_variable_still_has_a_line_for_each_weight():
+    network = network_of(30, v=4)
+    scale = replace(network.scale, variables=("a", "a", "b", "b"))
+    key = 2
+    ax = path_graph(replace(network, scale=scale), by_variable=True)
+    assert len(ax.lines) == network.n_used_weights + key

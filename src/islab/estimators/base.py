@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +19,7 @@ from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.learned import Learned, WeightDistribution
-from islab.estimators.predictions import Model, Predictions
+from islab.estimators.predictions import NUMBERS_AT_ONCE, Model, Predictions
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.learn.engines import Problem
@@ -41,6 +42,7 @@ Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
+ROWS_COMPARED, DRAWS_COMPARED = 1000, 200
 
 
 class NetworkEstimator(SelectorMixin, BaseEstimator):
@@ -52,6 +54,8 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
 
     weights_type: ClassVar[type] = Posterior
     """What ``_learn_weights`` learns, to read it back from a file."""
+    compares_median: ClassVar[bool] = False
+    """Whether ``fit`` warns of a median network that is unlike the full model."""
 
     posterior_: WeightDistribution | None
     network_: SparseNetwork
@@ -59,6 +63,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
     history_: History
     elbo_: float | None
     chosen_: dict[str, float]
+    disagreement_: str | None = None
     seed_: int
     n_features_in_: int
     missing: str
@@ -103,6 +108,28 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.elbo_ = learned.elbo
         self.chosen_ = learned.chosen
         self.seed_ = seed
+        self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
+
+    def _checked_median(self, covariates: Float) -> str | None:
+        """Warns if the median network does not predict as the full model does; None if it does."""
+        n_weights = max(self.network_.n_weights_initial, 1)
+        found = self._predictions(
+            covariates=covariates[:: 1 + len(covariates) // ROWS_COMPARED],
+            network=self.network_,
+            posterior=self.posterior_,
+            n_draws=max(20, min(DRAWS_COMPARED, NUMBERS_AT_ONCE // n_weights)),
+            seed=self.seed_,
+        ).disagreement()
+        if found is None or not found.large:
+            return None
+        warnings.warn(
+            f"Got a median network unlike the full model: {found.words}, so explanations, which "
+            "show the median network, do not tell what predict gives; try model='median' to "
+            "predict with what they show, a lower sparsity, or more epochs.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return found.words
 
     def _scale(
         self,

@@ -57,6 +57,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         likelihood = families.likelihood_of_classes(len(classes))
+        self.classes_ = classes
         self._learn(
             table,
             likelihood.class_targets(codes, len(classes)),
@@ -65,7 +66,6 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
         )
-        self.classes_ = classes
         return self
 
     def _with_class_weight(

@@ -19,6 +19,8 @@ from islab.learn.fit import fit as fit_recipe
 class ISLaBEstimator(NetworkEstimator):
     """Parameters of both estimators, and the recipe they stand for."""
 
+    compares_median = True
+
     def __init__(
         self,
         *,

@@ -27,6 +27,33 @@ Model = Literal["full", "median"]
 Weights = tuple[Float, Float]  # (draws, weights), (draws, units)
 
 NUMBERS_AT_ONCE = 5_000_000
+MOST_OTHER_CLASSES = 0.05
+MOST_RESIDUAL_SDS = 1.0
+SAME_PROBABILITY = 0.1
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """How far the median network is from the full model.
+
+    Attributes
+    ----------
+    size : float
+        Share of rows whose predicted class differs, each by more than 0.1 in probability; of
+        numbers, the root mean squared difference in residual SDs.
+    limit : float
+        Above it the median network does not stand for the full model.
+    words : str
+        One line to print.
+    """
+
+    size: float
+    limit: float
+    words: str
+
+    @property
+    def large(self) -> bool:
+        return self.size > self.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +112,13 @@ class Predictions:
     def samples(self, model: Model | None = None) -> Float:
         """Expected targets under each draw, (draws, rows, outputs)."""
         return self.response(self.predictor(model))
+
+    def disagreement(self) -> Disagreement | None:
+        """How far the median network is from the full model, None if there is no full model."""
+        return None if self.posterior is None else self._disagreement()
+
+    def _disagreement(self) -> Disagreement:
+        raise NotImplementedError
 
     # -- draws ----------------------------------------------------------------------------
 
@@ -217,6 +251,13 @@ class NumberPredictions(Predictions):
             self.observed(y),
         )
 
+    def _disagreement(self) -> Disagreement:
+        difference = self.mean("full") - self.mean("median")
+        variance = self.uncertainty("full").aleatoric.mean(axis=0)
+        size = float(np.sqrt((difference**2).mean(axis=0) / variance).max())
+        words = f"median network and full model differ by {size:.2g} residual SDs on average"
+        return Disagreement(size, MOST_RESIDUAL_SDS, words)
+
     def observed(self, y: ArrayLike) -> Float:
         """The targets of the rows, checked, (rows, outputs)."""
         outputs = self.network.scale.outputs
@@ -267,6 +308,15 @@ class ClassPredictions(Predictions):
         """Minus the log probability of each row's own class, (rows,)."""
         return -np.log(np.maximum(self.probability_of(y, model), np.finfo(float).tiny))
 
+    def _disagreement(self) -> Disagreement:
+        full, median = self.mean("full"), self.mean("median")
+        rows, best = np.arange(len(self)), full.argmax(axis=1)
+        # Rows on the border between classes change sides by chance.
+        clear = full[rows, best] - median[rows, best] > SAME_PROBABILITY
+        size = float(((best != median.argmax(axis=1)) & clear).mean())
+        words = f"median network and full model predict different classes in {size:.0%} of rows"
+        return Disagreement(size, MOST_OTHER_CLASSES, words)
+
     def observed(self, y: ArrayLike) -> NDArray:
         """The classes of the rows, checked, (rows,)."""
         found = checked_labels(self, y, self.covariates)
@@ -280,7 +330,8 @@ class ClassPredictions(Predictions):
 
     def response(self, predictor: Float) -> Float:
         """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
-        return self.likelihood.class_probabilities(super().response(predictor))
+        likelihood = families.likelihood_of_classes(len(self.classes))
+        return likelihood.class_probabilities(super().response(predictor))
 
     def _mean(self, draws: Float) -> Float:
         return self.response(draws).mean(axis=0)

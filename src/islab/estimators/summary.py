@@ -126,6 +126,8 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     if families.likelihood(network.likelihood).learns_noise:
         sds = network.noise_in_units() ** 0.5
         facts["noise sd"] = ", ".join(f"{sd:.4g}" for sd in sds)
+    if estimator.disagreement_ is not None:
+        facts["caution"] = estimator.disagreement_
     return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))
 
 

@@ -68,7 +68,18 @@ class GlobalExplanation:
         return getattr(self, table)
 
     def plot(self, **options: Any) -> Any:
-        """The graph of active paths; see :func:`islab.plots.path_graph`."""
+        """The graph of active paths.
+
+        Parameters
+        ----------
+        **options
+            Those of :func:`islab.plots.path_graph`: ``by_variable``, ``label``, ``max_edges``,
+            ``ax``.
+
+        Returns
+        -------
+        axes
+        """
         from islab.plots import path_graph
 
         return path_graph(self.source, output=self.output, **options)

@@ -235,6 +235,11 @@ class LocalExplanation:
             From zero a covariate that hardly varies may have the longest bar.
         **options
             Those of :func:`islab.plots.local_bars`: ``rows``, ``outputs``, ``top``, ...
+
+        Returns
+        -------
+        axes, or array of axes (rows, outputs)
+            One panel is plain axes, as everywhere; several are an array.
         """
         from islab.plots import local_bars
 

@@ -75,7 +75,8 @@ def local_bars(
 
     Returns
     -------
-    array of axes, (rows, outputs)
+    axes, or array of axes (rows, outputs)
+        Plain axes for one panel.
     """
     where, which = (
         _chosen_rows(rows, len(explanation.x)),
@@ -240,7 +241,7 @@ def _draw(panels: list[_Bars], n_rows: int, n_columns: int, axes: Any) -> Any:
     )
     for ax, panel in zip(grid.ravel(), panels, strict=True):
         _draw_bars(ax, panel, most)
-    return grid
+    return grid[0, 0] if grid.size == 1 else grid
 
 
 def _draw_bars(ax: Any, panel: _Bars, most: int) -> None:

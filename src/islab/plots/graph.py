@@ -22,6 +22,7 @@ def path_graph(
     network: SparseNetwork,
     *,
     output: Output | None = None,
+    by_variable: bool = False,
     label: str | None = "auto",
     max_edges: int = 200,
     ax: Any = None,
@@ -33,6 +34,8 @@ def path_graph(
     network : SparseNetwork
     output : name or position, optional
         Draw only the paths to this output.
+    by_variable : bool
+        One box for each variable: its one-hot columns together.
     label : {"auto", "mean", "alpha"}, optional
         What to write on the edges: the posterior mean or the inclusion probability of the
         weight; ``"auto"`` writes means if the edges are few, None nothing.
@@ -54,7 +57,7 @@ def path_graph(
         edges = np.flatnonzero(network.edges_of_output(chosen))
         paths = f" to {shown(network.scale.outputs[chosen])}"
     if len(edges) > max_edges:
-        ax = inclusion_map(network, output=output, ax=ax)
+        ax = inclusion_map(network, output=output, by_variable=by_variable, ax=ax)
         ax.set_title(
             f"{len(edges)} active edges{paths} are too many to draw one by one;\n"
             "how often each covariate enters each layer instead",
@@ -67,7 +70,7 @@ def path_graph(
         return _empty(fresh_axes(ax, 5, 2), paths)
     if label == "auto":
         label = "mean" if len(edges) <= FEW_EDGES else None
-    layout = layered(network, edges.tolist())
+    layout = layered(network, edges.tolist(), by_variable)
     height = layout.height + MARGIN_TOP + MARGIN_BOTTOM
     ax = fresh_axes(ax, layout.width, height)
     scale = _inches(ax, layout.width, height)

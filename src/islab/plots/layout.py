@@ -70,18 +70,20 @@ class Layout:
     column_of: list[int]
 
 
-def layered(network: SparseNetwork, edges: list[int]) -> Layout:
+def layered(network: SparseNetwork, edges: list[int], by_variable: bool = False) -> Layout:
     """Nodes of these used weights: covariates beside the hidden units of the layer they feed.
 
-    A covariate stands once in each column in which it enters.
+    A covariate stands once in each column in which it enters, or, if so wished, a variable with
+    all its one-hot columns.
     """
-    keys, wires = _keys_and_wires(network, edges)
+    names = network.scale.variables if by_variable else network.scale.names
+    keys, wires = _keys_and_wires(network, edges, names)
     stages = sorted({stage for stage, _, _ in keys})
     column_of = [stages.index(stage) for stage, _, _ in keys]
     order = _few_crossings(keys, column_of, wires, len(stages))
     most = max(len(column) for column in order)
     height = max(most * ROW, 1.0)
-    texts = [_text(network, key) for key in keys]
+    texts = [_text(network, key, names) for key in keys]
     widths = [_width(key[1], text) for key, text in zip(keys, texts, strict=True)]
     gap = GAP + 0.9 * min(len(edges) / 120, 1)
     places, columns = {}, []
@@ -102,8 +104,13 @@ def layered(network: SparseNetwork, edges: list[int]) -> Layout:
     return Layout(columns[-1].right + 0.15, height, nodes, wires, columns, column_of)
 
 
-def _keys_and_wires(network: SparseNetwork, edges: list[int]) -> tuple[list[Key], list[Wire]]:
-    """Nodes as (stage, kind, number); the sources of layer l are at stage l, outputs last."""
+def _keys_and_wires(
+    network: SparseNetwork, edges: list[int], names: tuple[str, ...]
+) -> tuple[list[Key], list[Wire]]:
+    """Nodes as (stage, kind, number); the sources of layer l are at stage l, outputs last.
+
+    Covariates of one name are one node, which has the number of the first.
+    """
     sources, targets = network.edge_ends()
     layers, from_covariate = network.edge_layers(), network.from_covariate()
     last = network.architecture.n_layers
@@ -112,7 +119,8 @@ def _keys_and_wires(network: SparseNetwork, edges: list[int]) -> tuple[list[Key]
     for edge in edges:
         layer = int(layers[edge])
         kind = "covariate" if from_covariate[edge] else "hidden"
-        source = (layer, kind, int(sources[edge]))
+        number = int(sources[edge])
+        source = (layer, kind, names.index(names[number]) if from_covariate[edge] else number)
         target = (layer + 1, "output" if layer + 1 == last else "hidden", int(targets[edge]))
         ends = [numbers.setdefault(key, len(numbers)) for key in (source, target)]
         wires.append(Wire(ends[0], ends[1], edge))
@@ -178,10 +186,9 @@ def _spread(count: int, height: float) -> list[float]:
     return [top - step * index for index in range(count)]
 
 
-def _text(network: SparseNetwork, key: Key) -> str:
+def _text(network: SparseNetwork, key: Key, names: tuple[str, ...]) -> str:
     _, kind, number = key
-    names = network.scale.names if kind == "covariate" else network.unit_names()
-    return on_one_line(names[number])
+    return on_one_line(names[number] if kind == "covariate" else network.unit_names()[number])
 
 
 def _width(kind: str, text: str) -> float:

@@ -122,6 +122,7 @@ def render_report(
         level=level,
         n_draws=n_drawn,
         scores=scores,
+        disagreement=predictions.disagreement(),
         everything=everything,
         used=used.head(MOST_LINES),
         n_used=len(used),
