@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from islab.core import families
+from islab.core.convolution.network import forward, slopes
 from islab.images import explain_images
-from islab.images.network import forward, slopes
 from tests.images.nets import architecture, pixels, posterior
 from tests.images.test_paths import SPARSE
 

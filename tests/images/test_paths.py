@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from islab.images.convolve import convolve, spread
-from islab.images.network import Numbers, forward
-from islab.images.paths import active_image_weights
+from islab.core.convolution.network import Numbers, convolve, forward, spread
+from islab.core.convolution.paths import active_image_weights
 from tests.images.nets import architecture, pixels, posterior
 
 # Few weights stay, so that dead channels, bias-only chains and borders all occur.

@@ -5,9 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from islab.core.convolution.network import Numbers, forward, pool, unpool, winners
 from islab.core.priors import Prior
-from islab.images.network import Numbers, forward
-from islab.images.pooling import pool, unpool, winners
 from islab.learn.engines.torch.convolution import ConvolutionEngine
 from tests.images.nets import architecture, pixels, posterior
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from islab.images.network import Numbers, forward, slopes
-from islab.images.paths import active_image_weights
+from islab.core.convolution.network import Numbers, forward, slopes
+from islab.core.convolution.paths import active_image_weights
 from tests.images.nets import pixels, posterior
 from tests.images.test_paths import SPARSE, masks
 

@@ -1,10 +1,9 @@
 """Convolutional networks: images in, a small network and pixel-exact explanations out."""
 
+from islab.core.convolution.geometry import ImageArchitecture
+from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.images.classifier import ISLaBImageClassifier
 from islab.images.explain import ImageExplanation, explain_images
-from islab.images.geometry import ImageArchitecture
-from islab.images.posterior import ImagePosterior
-from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary
 from islab.io.kinds import register
 from islab.report.images import write_image_report

@@ -13,17 +13,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
+from islab.core.convolution.geometry import ImageArchitecture, Shape
+from islab.core.convolution.network import forward
+from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.core.dependencies import needed
 from islab.core.posterior import Initial
 from islab.core.priors import EmpiricalBayes
 from islab.estimators.settings import hidden_widths
 from islab.images.data import Source, checked_images, make_source, pixel_chunks
 from islab.images.explain import ImageExplanation, explain_images
-from islab.images.geometry import ImageArchitecture, Shape
-from islab.images.network import forward
-from islab.images.posterior import ImagePosterior
 from islab.images.settings import check_image_params, engine_choice
-from islab.images.sparse import SparseImageNetwork
 from islab.images.summary import ImageSummary, summarise_images
 from islab.images.training import train_images
 from islab.learn.history import History

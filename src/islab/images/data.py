@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.images.geometry import Shape
+from islab.core.convolution.geometry import Shape
 from islab.learn.loop import epoch_order
 from islab.tables.targets import plain_labels
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.convolution.geometry import Shape
+from islab.core.convolution.network import slopes
+from islab.core.convolution.posterior import SparseImageNetwork
 from islab.core.scale import Scale
 from islab.explain.choices import Output, output_numbers
 from islab.explain.local import LocalExplanation, check_memory
-from islab.images.geometry import Shape
-from islab.images.network import slopes
-from islab.images.sparse import SparseImageNetwork
 
 Float = NDArray[np.floating]
 

@@ -18,10 +18,10 @@ from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.images.classifier import ISLaBImageClassifier
-from islab.images.geometry import Convolution, ImageArchitecture
-from islab.images.posterior import ImagePosterior
+from islab.core.convolution.geometry import Convolution, ImageArchitecture
+from islab.core.convolution.posterior import ImagePosterior
 from islab.images.settings import check_image_params
-from islab.images.sparse import SparseImageNetwork, feature_names
+from islab.core.convolution.posterior import SparseImageNetwork, feature_names
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.schema import (
     CLASS_TYPES,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from islab.core.convolution.posterior import SparseImageNetwork
 from islab.core.names import printable, shortened
-from islab.images.sparse import SparseImageNetwork
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from islab.core.convolution.paths import active_image_weights
+from islab.core.convolution.posterior import ImagePosterior
 from islab.core.equations import sigmoid
 from islab.core.priors import EmpiricalBayes, Prior
 from islab.images.data import Source
-from islab.images.paths import active_image_weights
-from islab.images.posterior import ImagePosterior
 from islab.learn.history import History
 from islab.learn.loop import MOST_FAILURES, STEPS_AT_ONCE, TrainingError
 from islab.learn.stage import Stage

@@ -15,8 +15,8 @@ from islab.explain.choices import Output, baseline_name, output_numbers
 from islab.plots.style import FAINT, INK, axes_grid, diverging, heading, number, shown
 
 if TYPE_CHECKING:
+    from islab.core.convolution.posterior import SparseImageNetwork
     from islab.explain.local import LocalExplanation
-    from islab.images.sparse import SparseImageNetwork
 
 Float = NDArray[np.floating]
 Shape = tuple[int, int] | tuple[int, int, int]

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 
 from islab.core import families
+from islab.core.convolution.geometry import Convolution
 from islab.core.equations import gaussian_kl, kl, moments
 from islab.core.posterior import Initial
 from islab.core.priors import Prior
 from islab.images import ImageArchitecture, ImagePosterior
-from islab.images.geometry import Convolution
 from islab.learn.engines.torch.convolution import ConvolutionEngine, NoisyConvolution, channels_last
 
 LAYER = Convolution(in_channels=2, height=7, width=6, out_channels=3, kernel_size=3, stride=2)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from islab.core import families
+from islab.core.convolution.geometry import Convolution
+from islab.core.convolution.posterior import ImagePosterior
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
-from islab.images.geometry import Convolution
-from islab.images.posterior import ImagePosterior
 from islab.learn.engines.base import ADAM_BETAS, Parameters, Problem, State
 from islab.learn.engines.torch.dense import TorchEngine
 from islab.learn.engines.torch.flow import FlowEngine

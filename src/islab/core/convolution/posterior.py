@@ -1,4 +1,4 @@
-"""The small convolutional network that training leaves."""
+"""The posterior of a convolutional network, and the small network that it leaves."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.equations import inverse_softplus
-from islab.core.posterior import Posterior
+from islab.core.posterior import Initial, Posterior
+from islab.core.convolution.geometry import Convolution, ImageArchitecture, Shape
+from islab.core.convolution.network import Numbers, convolve, forward, pool, spread, unpool
+from islab.core.convolution.paths import fed_places, heard_places, used_weights
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork, used_multipliers
-from islab.images.convolve import convolve, spread
-from islab.images.geometry import Convolution, ImageArchitecture, Shape
-from islab.images.network import Numbers, forward
-from islab.images.paths import fed_places, heard_places, used_weights
-from islab.images.pooling import pool, unpool
-from islab.images.posterior import ImagePosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +25,58 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ImagePosterior:
+    """Mean, spread and inclusion probability of every kernel weight and every weight of the head.
+
+    Attributes
+    ----------
+    architecture : ImageArchitecture
+    kernels : tuple of Posterior
+        Of the dense layer on patches, for each convolution.
+    head : Posterior
+        Its covariates are the flattened features.
+    """
+
+    architecture: ImageArchitecture
+    kernels: tuple[Posterior, ...]
+    head: Posterior
+
+    @classmethod
+    def initialise(
+        cls,
+        architecture: ImageArchitecture,
+        rng: np.random.Generator,
+        initial: Initial | None = None,
+        likelihood: str = "categorical",
+    ) -> ImagePosterior:
+        """A posterior to start training from."""
+        kernels = tuple(
+            Posterior.initialise(layer.dense, rng, initial) for layer in architecture.convolutions
+        )
+        head = Posterior.initialise(architecture.head, rng, initial, likelihood)
+        return cls(architecture, kernels, head)
+
+    @property
+    def layers(self) -> tuple[Posterior, ...]:
+        """Kernels of each convolution, then the head."""
+        return (*self.kernels, self.head)
+
+    @property
+    def likelihood(self) -> str:
+        return self.head.likelihood
+
+    def draw(self, rng: np.random.Generator) -> Numbers:
+        """One network, the same for all rows."""
+        return Numbers.of([layer.draw(1, rng) for layer in self.layers])
+
+    def median(
+        self, threshold: float = 0.5, outputs: Sequence[str] | None = None
+    ) -> SparseImageNetwork:
+        """The small network of weights with ``alpha > threshold`` on active paths."""
+        return SparseImageNetwork.from_posterior(self, threshold, outputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.convolution.geometry import Convolution, ImageArchitecture
+from islab.core.convolution.network import convolve, patches, pool, spread, unpool
 from islab.core.paths import active_weights
-from islab.images.convolve import convolve, patches, spread
-from islab.images.geometry import Convolution, ImageArchitecture
-from islab.images.pooling import pool, unpool
 
 Mask = NDArray[np.bool_]
 
