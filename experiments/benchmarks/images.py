@@ -26,6 +26,7 @@ from experiments.benchmarks.steps import RESULTS
 from islab.images.classifier import ISLaBImageClassifier
 from islab.images.data import ArraySource, make_source
 from islab.images.training import train_images
+from islab.learn.loop import epoch_order
 
 ROWS, CLASSES, BATCH, STEPS = 60_000, 10, 128, 50
 WANTED = 2.5
@@ -54,9 +55,11 @@ def plain_runner(source: ArraySource, channels_last: bool) -> Callable[[], None]
     if channels_last:
         network = network.to(memory_format=torch.channels_last)
     adam = torch.optim.Adam(network.parameters(), lr=0.001, fused=True)
+    order = epoch_order(0, 0, source.n_rows)
 
     def run() -> None:
-        for (images, codes), _ in zip(source.batches(0, 0), range(STEPS), strict=False):
+        for number, rows in enumerate(np.split(order[: STEPS * BATCH], STEPS)):
+            images, codes = source.batch(number, rows)
             # Channels come last in these batches, which a copy turns into torch's default.
             batch = torch.from_numpy(images).permute(0, 3, 1, 2)
             batch = batch if channels_last else batch.clone(memory_format=torch.contiguous_format)
@@ -70,7 +73,8 @@ def plain_runner(source: ArraySource, channels_last: bool) -> Callable[[], None]
 def bayesian_runner(source: ArraySource, posterior: str) -> Callable[[], None]:
     """The same with the convolutional engine and its training loop."""
     model = ISLaBImageClassifier(posterior=posterior, batch_size=BATCH)
-    engine, stage = model._engine(source, seed=0), model._stage(source)
+    stage = model._stage(source)
+    engine = model._engine(source, stage, seed=0)
 
     def run() -> None:
         train_images(engine, replace(stage, n_steps=STEPS), source, seed=0)

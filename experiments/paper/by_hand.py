@@ -21,10 +21,10 @@ from islab.core.scale import Scale
 from islab.estimators.base import Mask, NetworkEstimator
 from islab.estimators.learned import Learned
 from islab.learn.engines import Engine, EngineChoice, Problem
-from islab.learn.loop import train
 from islab.learn.recipe import Recipe, paper_recipe
 from islab.learn.schedules import Schedule
 from islab.learn.shrink import Shrink
+from islab.learn.variational import train
 from islab.tables.columns import ColumnEncoder
 
 Float = NDArray[np.floating]

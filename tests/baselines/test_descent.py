@@ -129,7 +129,7 @@ def test_a_replica_does_not_see_its_fold(rng):
     first, second = some_replicas(problem), some_replicas(problem)
     second.y[first.row_weight[2] == 0] += 1
     for replicas in (first, second):
-        replicas.run(30, constant)
+        replicas.train(30, constant)
     np.testing.assert_array_equal(first.theta[2], second.theta[2])
     assert (first.theta[1] != second.theta[1]).any()
 
@@ -142,7 +142,7 @@ def test_a_replica_is_the_network_fitted_to_its_rows_alone(rng):
     start = replicas.theta[0].copy()
     alone = Descent(PlainNetwork(NET), start, rows, "gaussian", replicas.plan, seed=1)
     for each in (replicas, alone):
-        each.run(20, constant, strength=0.01)
+        each.train(20, constant, strength=0.01)
     np.testing.assert_allclose(replicas.theta[3], alone.theta[0], rtol=1e-4, atol=1e-5)
 
 
@@ -154,7 +154,7 @@ def test_a_row_of_weight_two_counts_as_two_rows(rng):
     for data in (twice, weighted):
         guess = first_guess(NET, problem, "gaussian", np.random.default_rng(0))
         descent = Descent(PlainNetwork(NET, 3.0), guess, data, "gaussian", plan, seed=0)
-        descent.run(10, constant)
+        descent.train(10, constant)
         found.append(descent.theta)
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-5)
 
@@ -165,7 +165,7 @@ def test_a_short_batch_counts_by_its_rows(rng):
     guess = first_guess(NET, problem, "gaussian", np.random.default_rng(0))
     descent = Descent(PlainNetwork(NET, 3.0), guess, problem, "gaussian", plan, seed=0)
     descent.adam.step = lambda theta, gradient, rate, strength: steps.append((gradient, strength))
-    descent.run(3, constant, strength=0.1)
+    descent.train(3, constant, strength=0.1)
     whole = PlainNetwork(NET, 3.0).penalty_gradient(descent.theta)
     _, of_rows = descent.network.gradient(
         descent.theta, descent.x, lambda eta: eta - descent.y, np.random.default_rng(0)
@@ -186,7 +186,7 @@ def test_ridge_regression_is_the_optimum_under_a_prior(rng):
         Plan(net, 40, 500, 0.1),
         seed=0,
     )
-    descent.run(500, lambda share: 1 - share)
+    descent.train(500, lambda share: 1 - share)
     design = np.column_stack([problem.x, np.ones(40)])
     exact = np.linalg.solve(design.T @ design + np.diag(precision), design.T @ problem.y)
     np.testing.assert_allclose(descent.theta, exact.T, atol=1e-4)
@@ -198,21 +198,56 @@ def test_noise_follows_the_squared_error(rng):
     descent = Descent(
         PlainNetwork(net), np.zeros(7), problem, "gaussian", plan, noise_rate=0.05, seed=0
     )
-    descent.run(400, constant)
+    descent.train(400, constant)
     assert descent.noise[0, 0] == pytest.approx((problem.y**2).mean(), rel=1e-3)
 
 
+class Recorded(PlainNetwork):
+    """A network with a penalty of 3 and two weights in use."""
+
+    def penalty(self, theta):
+        return np.full(len(theta), 3.0)
+
+    def n_used(self, theta):
+        return 2.0
+
+
+def recorded_descent(problem, rate=0.0):
+    net = Architecture(6, (), 1)
+    network, plan = Recorded(net), Plan(net, 10, 120, rate)
+    return Descent(network, np.zeros(7), problem, "gaussian", plan, recorded=network, seed=0)
+
+
 def test_reports_tell_steps_and_the_likelihood_of_all_rows(rng):
-    problem, net = some_problem(rng), Architecture(6, (), 1)
-    plan = Plan(net, 10, 120, 0.0)
-    descent, reports = (
-        Descent(PlainNetwork(net), np.zeros(7), problem, "gaussian", plan, seed=0),
-        [],
-    )
-    descent.run(120, constant, report=lambda *values: reports.append(values))
+    problem, reports = some_problem(rng), []
+    descent = recorded_descent(problem)
+    descent.train(120, constant, report=lambda *values: reports.append(values))
     assert [size for size, _ in reports] == [50, 50, 20]
     expected = 0.5 * (np.log(2 * np.pi) + problem.y**2).sum()
-    assert reports[-1][1] == pytest.approx(expected, rel=1e-4)
+    assert reports[-1][1]["nll"] == pytest.approx(expected, rel=1e-4)
+    assert reports[-1][1]["elbo"] == pytest.approx(-expected - 3, rel=1e-4)
+
+
+def test_a_restored_descent_goes_on_with_the_same_numbers(rng):
+    problem = some_problem(rng)
+    network = DropoutNetwork(NET, 1.5)
+    start = network.start(np.zeros(NET.n_weights + NET.n_units))
+    descent = Descent(network, start, problem, "gaussian", Plan(NET, 16, 60, 0.05), seed=3)
+    descent.train(30, constant)
+    state, ends = descent.state(), []
+    for _ in range(2):
+        descent.restore(state)
+        descent.train(30, constant)
+        ends.append(descent.theta.copy())
+    np.testing.assert_array_equal(*ends)
+
+
+def test_an_interrupted_descent_is_no_result(rng):
+    def stop(steps, record):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recorded_descent(some_problem(rng)).train(120, constant, report=stop)
 
 
 # -- numbers that are not finite -----------------------------------------------------------------
@@ -241,13 +276,13 @@ def exploding(n_bad):
 
 
 def test_a_loss_that_is_never_finite_is_an_error_with_a_remedy():
-    with pytest.raises(TrainingError, match="smaller learning_rate_init"):
-        exploding(10_000).run(50, constant)
+    with pytest.raises(TrainingError, match="smaller learning rate"):
+        exploding(10_000).train(50, constant)
 
 
 def test_after_a_loss_that_is_not_finite_training_goes_on_at_half_the_rate():
     descent = exploding(1)
-    descent.run(50, constant)
+    descent.train(50, constant)
     assert descent.slow_down == 0.5
     assert np.isfinite(descent.theta).all()
 

@@ -82,15 +82,6 @@ def test_dropped_weights_still_count_against_psi():
     assert psi[0] == pytest.approx((1 + 1.7) / 42, rel=1e-12)
 
 
-def test_pooled_prior_by_hand():
-    prior = updated(EmpiricalBayes(pooled=True), n_initial=np.array([40, 30, 20]))
-    mu, rho, lam = posterior_values()
-    alpha, sigma = 1 / (1 + np.exp(-lam)), np.log1p(np.exp(rho))
-    energy = (alpha * (sigma**2 + mu**2)).sum()
-    np.testing.assert_allclose(prior.tau, np.sqrt((2 + energy) / (2 + 3.6)), rtol=1e-12)
-    np.testing.assert_allclose(prior.psi, (1 + 3.6) / (11 + 90), rtol=1e-12)
-
-
 def test_student_slab_discounts_large_weights():
     df, tau = 3.0, 2.0
     values = (np.full(8, 4.0), inverse_softplus(np.full(8, 1.0)), np.full(8, 40.0))

@@ -53,8 +53,9 @@ def test_the_engine_without_noise_is_the_network_in_arrays():
     for part in start.layers:
         part.rho[:] = -60.0
         part.bias_rho[:] = -60.0
-    engine = ConvolutionEngine(start, seed=0, dtype=torch.float64)
-    engine.set_priors([Prior.same(part.architecture, tau=1.0, psi=0.2) for part in start.layers])
+    engine = ConvolutionEngine(start, None, seed=0, dtype=torch.float64)
+    prior = Prior.same(net, tau=1.0, psi=0.2)
+    engine.set_prior(prior, np.ones_like(prior.tau))
     images = pixels(net)
     with torch.no_grad():
         found = engine.forward(torch.tensor(images).permute(0, 3, 1, 2))[0].numpy()

@@ -7,15 +7,15 @@ import pytest
 
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.core.priors import EmpiricalBayes
 from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.native import NativeEngine
 from islab.learn.engines.torch.dense import TorchEngine
-from islab.learn.loop import TrainingError, make_steps, train
+from islab.learn.loop import TrainingError, make_steps
 from islab.learn.schedules import Schedule
 from islab.learn.shrink import Shrink
 from islab.learn.stage import Plateau, Stage
+from islab.learn.variational import train
 
 STAGE = Stage(n_steps=200, batch_size=16, shrink=Shrink(start=0.2, every=50))
 
@@ -224,9 +224,6 @@ def test_empirical_bayes_learns_a_prior_for_each_block():
     stage = replace(STAGE, shrink=None)
     result = train(make_engine(), stage, n_rows=60, seed=5)
     assert len(set(result.prior.tau.tolist())) == len(result.prior.tau)
-    pooled = replace(stage, empirical_bayes=EmpiricalBayes(pooled=True))
-    result = train(make_engine(), pooled, n_rows=60, seed=5)
-    assert len(set(result.prior.tau.tolist())) == 1
 
 
 def test_history_is_a_table_of_the_run():

@@ -12,10 +12,11 @@ from islab.core.priors import Prior
 from islab.learn import fit as fitting
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.fit import fit, fixed_structure
-from islab.learn.loop import TrainingError, train
+from islab.learn.loop import TrainingError
 from islab.learn.recipe import default_recipe, paper_recipe
 from islab.learn.schedules import Schedule
 from islab.learn.stage import Stage
+from islab.learn.variational import train
 
 TORCH = EngineChoice("torch")
 

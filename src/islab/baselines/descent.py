@@ -1,4 +1,4 @@
-"""Descent: how the networks of the baselines are fitted, several replicas at a time.
+"""Descent: how the networks of the baselines are fitted in the loop, several replicas at a time.
 
 Replicas start from the same weights and visit the same batches. They differ in how much each row
 counts, or in their penalties; all of them cost little more than one.
@@ -18,15 +18,15 @@ from islab.baselines.passes import Pass
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem
+from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem, State, Steps
 from islab.learn.history import History
-from islab.learn.loop import MOST_FAILURES, STEPS_AT_ONCE, TrainingError, epoch_order
+from islab.learn.loop import Report, epoch_order, run_stage
 from islab.learn.progress import ProgressBar
-from islab.learn.schedules import Schedule
+from islab.learn.schedules import Rates, Schedule
+from islab.learn.stage import Stage
 
 Float = NDArray[np.floating]
 Slope = Callable[[Float], Float]
-Report = Callable[[int, float], None]
 
 NOISE_RATE = 0.02
 LEAST_NOISE = 1e-6
@@ -107,6 +107,8 @@ class Descent:
     problem : Problem
     likelihood : str
     plan : Plan
+    recorded : Penalised, optional
+        The network, if the history shall have its penalty and its weights in use.
     row_weight : (replicas, rows), optional
         How much each row counts; the problem's ``sample_weight`` for one replica if not given.
     noise_rate : float
@@ -133,12 +135,14 @@ class Descent:
         likelihood: str,
         plan: Plan,
         *,
+        recorded: Penalised | None = None,
         row_weight: Float | None = None,
         noise_rate: float = 0.0,
         betas: tuple[float, float] = ADAM_BETAS,
         seed: int,
     ) -> None:
         self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
+        self.recorded = recorded
         self.likelihood, self.noise_rate = families.likelihood(likelihood), noise_rate
         self.row_weight = problem.row_weights[None] if row_weight is None else row_weight
         n_replicas = max(len(self.row_weight), len(np.atleast_2d(theta)))
@@ -152,21 +156,20 @@ class Descent:
         self.rng = np.random.Generator(np.random.SFC64(seed))
         self.adam = ProximalAdam(self.theta, betas)
         self.n_steps_taken, self.slow_down = 0, 1.0
+        self.threshold: float | Float = 0.0
+        self.strength: float | Float = 0.0
 
-    def run(
+    def train(
         self,
         n_steps: int,
-        schedule: Callable[[Float], Float],
+        schedule: Rates,
         *,
         ramp: float = 0.0,
         strength: float | Float = 0.0,
         proximal: bool = True,
         report: Report | None = None,
-    ) -> None:
-        """Minimises ``mean NLL + penalty / rows + strength * |theta|``.
-
-        Numbers that are not finite take the replicas back to where they last were and halve the
-        rate.
+    ) -> History:
+        """Minimises ``mean NLL + penalty / rows + strength * |theta|``; the history of it.
 
         Parameters
         ----------
@@ -179,46 +182,90 @@ class Descent:
         proximal : bool
             False lets the absolute value join the gradient.
         report : callable, optional
-            Takes the steps since the last report, and the NLL of all rows that they suggest for
-            the first replica.
+            Takes the steps since the last report and the latest record.
         """
-        share = np.arange(n_steps) / n_steps
-        rates = self.plan.rate * schedule(share)
-        ramps = np.minimum(1.0, share / ramp) if ramp else np.ones(n_steps)
-        penalties = (strength, 0.0) if proximal else (0.0, strength)
-        good, failures, done = (self.theta.copy(), self.noise.copy()), 0, 0
-        while done < n_steps:
-            size, nll = min(STEPS_AT_ONCE, n_steps - done), 0.0
-            # What is not finite shows in the parameters in the end.
-            with np.errstate(all="ignore"):
-                for number in range(size):
-                    rows = self._batch(self.n_steps_taken + number)
-                    rate = float(rates[done + number]) * self.slow_down
-                    eta = self._step(rows, rate, float(ramps[done + number]), *penalties)
-                    if report is not None:
-                        nll += self._nll(rows, eta) / size
-            if not np.isfinite(self.theta).all():
-                failures += 1
-                self._back_out(good, failures)
-                continue
-            good, failures, done = (self.theta.copy(), self.noise.copy()), 0, done + size
-            self.n_steps_taken += size
-            if report is not None:
-                report(size, nll)
+        self.threshold, self.strength = (strength, 0.0) if proximal else (0.0, strength)
+        stage = Stage(
+            n_steps=n_steps,
+            batch_size=self.plan.batch_size,
+            rate=self.plan.rate * self.slow_down,
+            schedule=schedule,
+            kl_ramp=ramp,
+        )
+        n_rows = self.problem.n_rows
+        progress = run_stage(
+            self, stage, n_rows=n_rows, seed=self.seed, shuffle=False, report=report
+        )
+        if progress.interrupted:
+            raise KeyboardInterrupt
+        self.slow_down *= progress.slow_down
+        return progress.history
+
+    # -- what the loop asks -----------------------------------------------------------------
+
+    def run(self, steps: Steps) -> float:
+        nll = 0.0
+        # What is not finite shows in the parameters in the end.
+        with np.errstate(all="ignore"):
+            for rate, ramp in zip(steps.rate.tolist(), steps.kl_weight.tolist(), strict=True):
+                rows = self._batch(self.n_steps_taken)
+                eta = self._step(rows, rate, ramp)
+                if self.recorded is not None:
+                    nll += self._nll(rows, eta) / len(steps)
+                self.n_steps_taken += 1
+        return nll / self.problem.n_rows if np.isfinite(self.theta).all() else np.nan
+
+    def kl(self) -> float:
+        """The penalty of the first replica, where there is a record of it."""
+        return float(self.recorded.penalty(self.theta)[0]) if self.recorded is not None else 0.0
+
+    def adapt(self, before: int, step: int) -> bool:
+        """Nothing changes between the steps."""
+        return False
+
+    def record(self) -> dict[str, float] | None:
+        if self.recorded is None:
+            return None
+        net, used = self.network.architecture, self.recorded.n_used(self.theta)
+        return {
+            "density": used / max(net.n_weights, 1),
+            "used_weights": used,
+            "hidden_units": sum(net.hidden),
+            "noise": float(self.noise[0].mean()),
+        }
+
+    def state(self) -> State:
+        adam, random = self.adam, self.rng.bit_generator.state
+        words = [*random["state"]["state"], random["has_uint32"], random["uinteger"]]
+        return {
+            "theta": self.theta.copy(),
+            "noise": self.noise.copy(),
+            "first": adam.first.copy(),
+            "second": adam.second.copy(),
+            "n_steps": np.array([adam.n_steps, self.n_steps_taken]),
+            "random": np.array(words, dtype=np.uint64),
+        }
+
+    def restore(self, state: State) -> None:
+        self.theta[...], self.noise[...] = state["theta"], state["noise"]
+        self.adam.first[...], self.adam.second[...] = state["first"], state["second"]
+        self.adam.n_steps, self.n_steps_taken = state["n_steps"].tolist()
+        *words, has_uint32, uinteger = state["random"]
+        self.rng.bit_generator.state = {
+            "bit_generator": "SFC64",
+            "state": {"state": np.array(words, dtype=np.uint64)},
+            "has_uint32": int(has_uint32),
+            "uinteger": int(uinteger),
+        }
+
+    # -- one step ---------------------------------------------------------------------------
 
     def _batch(self, number: int) -> NDArray[np.intp]:
         n_rows, size = self.problem.n_rows, self.plan.batch_size
         epoch, place = divmod(number, -(-n_rows // size))
         return epoch_order(self.seed, epoch, n_rows)[place * size : (place + 1) * size]
 
-    def _step(
-        self,
-        rows: NDArray[np.intp],
-        rate: float,
-        ramp: float,
-        threshold: float | Float,
-        strength: float | Float,
-    ) -> Float:
+    def _step(self, rows: NDArray[np.intp], rate: float, ramp: float) -> Float:
         """Moves the parameters by one batch; the predictor that the batch had before."""
         share, y = self.share[:, rows, None], self.y[rows]
         # The last batch of an epoch may be short: it counts by its rows, penalties included.
@@ -230,9 +277,9 @@ class Descent:
 
         eta, gradient = self.network.gradient(self.theta, self.x[rows], slope, self.rng)
         gradient += part * ramp / self.total * self.network.penalty_gradient(self.theta)
-        if np.any(strength):
-            gradient += part * strength * np.sign(self.theta)
-        self.adam.step(self.theta, gradient, rate, part * threshold)
+        if np.any(self.strength):
+            gradient += part * self.strength * np.sign(self.theta)
+        self.adam.step(self.theta, gradient, rate, part * self.threshold)
         if self.noise_rate and self.likelihood.learns_noise:
             error = (share * (y - eta) ** 2).sum(axis=1) / share.sum(axis=1)
             self.noise += part * self.noise_rate * (error - self.noise)
@@ -243,18 +290,6 @@ class Descent:
         """Of all rows under the first replica, as these rows suggest it."""
         nll = self.likelihood.nll(self.y[rows], eta[0], self.noise[0])
         return float(self.row_weight[0, rows] @ nll) * self.problem.n_rows / len(rows)
-
-    def _back_out(self, good: tuple[Float, Float], failures: int) -> None:
-        """Returns to the last finite parameters with half the rate."""
-        if failures > MOST_FAILURES:
-            raise TrainingError(
-                f"The loss was not finite {failures} times in a row, the last time at a learning "
-                f"rate of {self.plan.rate * self.slow_down:.2g}; look for extreme values in the "
-                "data, or try a smaller learning_rate_init."
-            )
-        self.slow_down /= 2
-        self.theta[...], self.noise[...] = good
-        self.adam = ProximalAdam(self.theta, self.adam.betas)
 
 
 class ProximalAdam:
@@ -299,27 +334,19 @@ def descend(
     The penalty's weight rises from 0 over the first quarter; Gaussian noise follows its optimum.
     Parameters are those of :class:`Descent`.
     """
-    descent = Descent(network, theta, problem, likelihood, plan, noise_rate=NOISE_RATE, seed=seed)
-    history, schedule, net = History(), Schedule("cosine", warm_up=WARM_UP), network.architecture
-
-    def record(n_steps: int, nll: float) -> None:
-        kl, used = float(network.penalty(descent.theta)[0]), network.n_used(descent.theta)
-        share = descent.n_steps_taken / plan.n_steps
-        history.add(
-            step=descent.n_steps_taken,
-            elbo=-(nll + kl),
-            nll=nll,
-            kl=kl,
-            density=used / max(net.n_weights, 1),
-            used_weights=used,
-            hidden_units=sum(net.hidden),
-            noise=float(descent.noise[0].mean()),
-            rate=plan.rate * float(schedule(share)) * descent.slow_down,
-        )
-        bar.report(n_steps, {"elbo": -(nll + kl), "used_weights": used})
-
+    descent = Descent(
+        network,
+        theta,
+        problem,
+        likelihood,
+        plan,
+        recorded=network,
+        noise_rate=NOISE_RATE,
+        seed=seed,
+    )
+    schedule = Schedule("cosine", warm_up=WARM_UP)
     with ProgressBar(plan.n_steps, enabled=verbose) as bar:
-        descent.run(plan.n_steps, schedule, ramp=RAMP, report=record)
+        history = descent.train(plan.n_steps, schedule, ramp=RAMP, report=bar.report)
     return descent, history
 
 

@@ -165,7 +165,7 @@ def _fit(descent: Descent, n_steps: int, strength: float, zeros: str, training: 
     weights = np.arange(descent.theta.shape[1]) < descent.plan.architecture.n_weights
     proximal = zeros == "proximal"
     by_parameter = np.float32(strength) * (weights | training.biases_too)
-    descent.run(n_steps, training.schedule, strength=by_parameter, proximal=proximal)
+    descent.train(n_steps, training.schedule, strength=by_parameter, proximal=proximal)
     if proximal:
         return descent.theta.copy()
     return np.where(~weights | (np.abs(descent.theta) > ZERO), descent.theta, 0.0)

@@ -199,7 +199,7 @@ class _Learning:
         whole, length = Schedule("cosine"), n_steps / self.descent.plan.n_steps
         self.network.precision = self.prior_precision.astype(np.float32)
         self.descent.noise[...] = self.noise
-        self.descent.run(n_steps, lambda t: whole(first + t * length))
+        self.descent.train(n_steps, lambda t: whole(first + t * length))
 
     def _update(self) -> None:
         """New priors and noise for every replica."""

@@ -12,7 +12,7 @@ from islab.core import families
 from islab.core.equations import slab_kl
 from islab.core.network import forward
 from islab.learn.engines.base import Problem
-from islab.learn.loop import ELBO_PASSES
+from islab.learn.variational import ELBO_PASSES
 
 Float = NDArray[np.floating]
 

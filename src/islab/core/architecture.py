@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import index
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,21 @@ class Block:
         """The block of ``flat`` (..., weights) as (..., targets, sources)."""
         part = flat[..., self.weights]  # type: ignore[index]
         return part.reshape((*part.shape[:-1], self.n_targets, self.n_sources))
+
+
+class Blocks(Protocol):
+    """An architecture as its priors see it: blocks of one flat vector of weights."""
+
+    @property
+    def blocks(self) -> tuple[Block, ...]: ...
+
+    @property
+    def n_units(self) -> int: ...
+
+    @property
+    def hidden(self) -> tuple[int, ...]: ...
+
+    def by_block(self, values: ArrayLike) -> NDArray: ...
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import Architecture
+from islab.core.architecture import Blocks
 from islab.core.equations import sigmoid, softplus
 
 Float = NDArray[np.floating]
@@ -37,7 +37,7 @@ class Prior:
     @classmethod
     def same(
         cls,
-        architecture: Architecture,
+        architecture: Blocks,
         *,
         tau: float,
         psi: float,
@@ -73,20 +73,17 @@ class EmpiricalBayes:
         Beta prior on the inclusion probability; a larger b gives sparser networks.
     largest_psi : float
         Upper bound on the inclusion probability.
-    pooled : bool
-        One prior for all blocks instead of one each.
     """
 
     tau_from: float = 0.05
     psi_from: float = 0.30
     psi_shape: tuple[float, float] = (1.0, 10.0)
     largest_psi: float = 0.5
-    pooled: bool = False
 
     def update(
         self,
         prior: Prior,
-        architecture: Architecture,
+        architecture: Blocks,
         mu: Float,
         rho: Float,
         lam: Float,
@@ -103,17 +100,17 @@ class EmpiricalBayes:
         if prior.df is not None:
             tau = architecture.by_block(prior.tau)
             second = second * (prior.df + 1) / (prior.df + second / tau**2)
-        included = self._sum(alpha, architecture)
-        energy = self._sum(alpha * second, architecture)
-        counts = np.full_like(included, n_initial.sum()) if self.pooled else n_initial
+        included = _sums(alpha, architecture)
+        energy = _sums(alpha * second, architecture)
         tau, psi = prior.tau, prior.psi
         if progress >= self.tau_from:
             tau = np.sqrt((2 + energy) / (2 + included))
         if progress >= self.psi_from:
             a, b = self.psi_shape
-            psi = np.clip((a + included) / (a + b + counts), 1e-6, self.largest_psi)
+            psi = np.clip((a + included) / (a + b + n_initial), 1e-6, self.largest_psi)
         return replace(prior, tau=tau, psi=psi)
 
-    def _sum(self, values: Float, architecture: Architecture) -> NDArray[np.float64]:
-        sums = np.array([values[block.weights].sum() for block in architecture.blocks])
-        return np.full_like(sums, sums.sum()) if self.pooled else sums
+
+def _sums(values: Float, architecture: Blocks) -> NDArray[np.float64]:
+    """Of each block."""
+    return np.array([values[block.weights].sum() for block in architecture.blocks])

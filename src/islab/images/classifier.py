@@ -26,6 +26,7 @@ from islab.images.settings import check_image_params, engine_choice
 from islab.images.summary import ImageSummary, summarise_images
 from islab.images.training import train_images
 from islab.learn.history import History
+from islab.learn.loop import STEPS_AT_ONCE
 from islab.learn.progress import ProgressBar
 from islab.learn.schedules import Schedule
 from islab.learn.stage import Stage
@@ -164,13 +165,14 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         stage = self._stage(source)
         engine = self._engine(source, stage, seed)
         with ProgressBar(stage.n_steps, enabled=self.verbose) as bar:
-            found = train_images(
-                engine, stage, source, seed=seed, augment=self.augment, report=bar.report
-            )
+            history = train_images(engine, stage, source, seed=seed, report=bar.report)
         self.classes_ = source.classes
         self.image_shape_ = source.image_shape
-        self.history_, self.elbo_, self.seed_ = found.history, found.elbo, seed
-        self._take(found.posterior)
+        self.history_, self.seed_ = history, seed
+        # The last records each come from a few batches; together they are less noisy.
+        recent = history.column("elbo")[-max(1, source.n_batches // STEPS_AT_ONCE) :]
+        self.elbo_ = float(np.mean(recent))
+        self._take(engine.posterior())
         return self
 
     def _engine(self, source: Source, stage: Stage, seed: int) -> Any:
@@ -188,7 +190,15 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             share - share.mean() if likelihood.one_hot else share[1] - share[0]
         )
         flow = self.posterior == "flow"
-        return ConvolutionEngine(start, seed=seed, flow=flow, device=self.device, betas=stage.betas)
+        return ConvolutionEngine(
+            start,
+            source,
+            seed=seed,
+            augment=self.augment,
+            flow=flow,
+            device=self.device,
+            betas=stage.betas,
+        )
 
     def _architecture(self, image_shape: Shape, n_classes: int) -> ImageArchitecture:
         return ImageArchitecture.build(

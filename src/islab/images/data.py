@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.convolution.geometry import Shape
-from islab.learn.loop import epoch_order
 from islab.tables.targets import plain_labels
 
 Float = NDArray[np.floating]
@@ -55,13 +55,11 @@ class ArraySource:
         """Rows of each class."""
         return np.bincount(self.codes, minlength=len(self.classes))
 
-    def batches(self, seed: int, epoch: int) -> Iterator[Batch]:
-        """All rows in an order of their own in each epoch."""
-        order = epoch_order(seed, epoch, self.n_rows)
-        for start in range(0, self.n_rows, self.batch_size):
-            # Rising row numbers read a memory map from front to back.
-            rows = np.sort(order[start : start + self.batch_size])
-            yield as_pixels(self.images[rows]), self.codes[rows]
+    def batch(self, number: int, rows: NDArray[np.intp]) -> Batch:
+        """The images of these rows, whatever the number of the batch."""
+        # Rising row numbers read a memory map from front to back.
+        rows = np.sort(rows)
+        return as_pixels(self.images[rows]), self.codes[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +83,48 @@ class StreamSource:
     n_rows: int
     n_batches: int
     rows_of_class: NDArray[np.intp]
+    _cursor: _Cursor = field(default_factory=lambda: _Cursor())
 
     def counts(self) -> NDArray[np.intp]:
         """Rows of each class."""
         return self.rows_of_class
 
-    def batches(self, seed: int, epoch: int) -> Iterator[Batch]:
-        """The stream's own batches in its own order."""
-        for images, labels in _checked_stream(self.stream):
-            codes = np.searchsorted(self.classes, labels)
-            codes = np.minimum(codes, len(self.classes) - 1)
-            if (self.classes[codes] != labels).any():
-                raise ValueError(
-                    "Got labels from the stream that its first pass did not have, expected the "
-                    "same data in each epoch."
-                )
-            yield images, codes
+    def batch(self, number: int, rows: NDArray[np.intp]) -> Batch:
+        """The batch of this number, epoch after epoch, in the stream's own order."""
+        start = partial(_checked_stream, self.stream)
+        images, labels = self._cursor.take(number % self.n_batches, start)
+        codes = np.minimum(np.searchsorted(self.classes, labels), len(self.classes) - 1)
+        if (self.classes[codes] != labels).any():
+            raise ValueError(
+                "Got labels from the stream that its first pass did not have, expected the "
+                "same data in each epoch."
+            )
+        return images, codes
+
+
+@dataclass
+class _Cursor:
+    """Where a stream is being read."""
+
+    batches: Iterator[tuple[Float, NDArray]] = field(default_factory=lambda: iter(()))
+    place: int = 0
+
+    def take(
+        self, place: int, start: Callable[[], Iterator[tuple[Float, NDArray]]]
+    ) -> tuple[Float, NDArray]:
+        """The batch at a place, found from the beginning unless it is the next one."""
+        if place == 0 or place != self.place:
+            self.batches = start()
+            for _ in range(place):
+                next(self.batches, None)
+        self.place = place + 1
+        batch = next(self.batches, None)
+        if batch is None:  # the stream has fewer batches than the first time
+            self.batches = start()
+            batch = next(self.batches, None)
+        if batch is None:
+            raise ValueError("Got a stream without batches, expected at least one.")
+        return batch
 
 
 Source = ArraySource | StreamSource

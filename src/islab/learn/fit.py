@@ -25,12 +25,13 @@ from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.base import LARGEST_LAMBDA
 from islab.learn.history import History
-from islab.learn.loop import Trained, TrainingError, train
+from islab.learn.loop import TrainingError
 from islab.learn.parallel import in_parallel
 from islab.learn.progress import ProgressBar
 from islab.learn.prune import Prune, removals
 from islab.learn.recipe import Recipe
 from islab.learn.stage import Stage
+from islab.learn.variational import Trained, train
 
 # Multipliers of a flow that joins a found network: wider ones would first spoil it.
 JOINING_SPREAD = 0.001
@@ -45,7 +46,7 @@ class Fit:
     posterior : Posterior
         The winner.
     nll, elbo, objective : float
-        See :class:`~islab.learn.loop.Trained`.
+        See :class:`~islab.learn.variational.Trained`.
     prior : Prior
         The winner's prior at the end.
     history : History

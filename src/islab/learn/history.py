@@ -34,6 +34,10 @@ class History:
         """One column of all records."""
         return np.array([record[COLUMNS.index(name)] for record in self.records])
 
+    def last(self) -> dict[str, float]:
+        """The latest record, by column."""
+        return dict(zip(COLUMNS, self.records[-1], strict=True))
+
     def followed_by(self, later: History) -> History:
         """These records and those of a later stage, its steps counted on."""
         last = self.records[-1][0] if self.records else 0.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import Architecture
+from islab.core.architecture import Blocks
 from islab.core.priors import BIAS_TAU, EmpiricalBayes, Prior
 from islab.learn.engines.base import ADAM_BETAS
-from islab.learn.schedules import Schedule
+from islab.learn.schedules import Rates, Schedule
 from islab.learn.shrink import Shrink
 
 
@@ -59,7 +59,7 @@ class Stage:
         Adam's peak rate, and the one of the inclusion parameters.
     betas : (float, float)
         How long Adam remembers gradients and their squares.
-    schedule : Schedule
+    schedule : Schedule or callable
         Of both rates.
     kl_ramp : float
         Share of the stage over which the divergence's weight rises from 0.
@@ -87,7 +87,7 @@ class Stage:
     rate: float = 0.05
     lambda_rate: float = 0.05
     betas: tuple[float, float] = ADAM_BETAS
-    schedule: Schedule = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
+    schedule: Rates = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
     kl_ramp: float = 0.25
     kl_weight: float = 1.0
     tau: float = 1.0
@@ -113,7 +113,7 @@ class Stage:
                 f"Got betas={self.betas}, expected two numbers from 0 to below 1; try (0.9, 0.99)."
             )
 
-    def prior(self, architecture: Architecture) -> Prior:
+    def prior(self, architecture: Blocks) -> Prior:
         """The prior to start from, of this network."""
         return Prior.same(
             architecture, tau=self.tau, psi=self.psi, df=self.df, bias_tau=self.bias_tau

@@ -11,7 +11,11 @@ from islab.core.equations import gaussian_kl, kl, moments
 from islab.core.posterior import Initial
 from islab.core.priors import Prior
 from islab.images import ImageArchitecture, ImagePosterior
+from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines.torch.convolution import ConvolutionEngine, NoisyConvolution, channels_last
+from islab.learn.loop import run_stage
+from islab.learn.stage import Stage
+from islab.learn.variational import SpikeAndSlab
 
 LAYER = Convolution(in_channels=2, height=7, width=6, out_channels=3, kernel_size=3, stride=2)
 BIAS_TAU = 2.5
@@ -71,13 +75,28 @@ NET = ImageArchitecture.build((2, 8, 8), (3, 4), 3, 2, hidden=(5,), n_outputs=3)
 def engine(flow=False, dtype=torch.float64, inclusion=(-2.0, 2.0), **options):
     initial = Initial(covariate_inclusion=inclusion, hidden_inclusion=inclusion)
     start = ImagePosterior.initialise(NET, np.random.default_rng(0), initial)
-    made = ConvolutionEngine(start, seed=3, flow=flow, dtype=dtype, **options)
-    made.set_priors([Prior.same(p.architecture, tau=0.7, psi=0.2) for p in start.layers])
+    made = ConvolutionEngine(start, Bright(), seed=3, flow=flow, dtype=dtype, **options)
+    set_prior(made)
     return made, start
 
 
-def batch(rows=6, dtype=torch.float64):
-    rng = torch.Generator().manual_seed(5)
+def set_prior(made):
+    prior = Prior.same(NET, tau=0.7, psi=0.2)
+    made.set_prior(prior, np.ones_like(prior.tau))
+
+
+class Bright:
+    """A source of the images that :func:`batch` makes."""
+
+    n_rows = 60
+
+    def batch(self, number, rows):
+        images, y = batch(len(rows), seed=number)
+        return images.permute(0, 2, 3, 1).numpy(), y.argmax(1).numpy()
+
+
+def batch(rows=6, dtype=torch.float64, seed=5):
+    rng = torch.Generator().manual_seed(seed)
     images = torch.rand((rows, 2, 8, 8), generator=rng, dtype=dtype)
     labels = torch.arange(rows) % 3
     images[torch.arange(rows), 0, 2 * labels, 3] += 4.0  # a bright pixel tells the class
@@ -96,8 +115,8 @@ def test_divergence_is_the_sum_over_kernel_weights_head_and_biases():
 def test_predictor_without_variance_is_the_network_at_its_means():
     made, start = engine(inclusion=(40.0, 40.0))
     for part in made.engines:
-        part._parts(part.theta.data)[1].fill_(-60.0)
-        part._parts(part.theta.data)[4].fill_(-60.0)
+        part.parts(part.theta.data)[1].fill_(-60.0)
+        part.parts(part.theta.data)[4].fill_(-60.0)
     images, _ = batch()
     maps = images
     for layer, part in zip(NET.convolutions, start.kernels, strict=True):
@@ -117,7 +136,7 @@ def test_noise_of_the_first_maps_has_the_variance_of_the_weights():
     images, _ = batch(rows=1)
     layer, part = NET.convolutions[0], made.engines[0]
     repeated = channels_last(images.expand(4000, -1, -1, -1))
-    mean, variance, _ = part._weights(part.generator)
+    mean, variance, _ = part.weights(part.generator)
     drawn = made._convolve(repeated, mean, variance, layer, part).detach()
     weights = moments(start.kernels[0].mu, start.kernels[0].sigma, start.kernels[0].alpha)
     patches = F.unfold(images, 3, stride=2, padding=1)[0].numpy()
@@ -135,6 +154,25 @@ def test_steps_lower_the_loss(flow):
 
 
 @pytest.mark.parametrize("flow", [False, True])
+def test_a_resumed_run_ends_in_the_same_numbers(flow, tmp_path):
+    stage, file = Stage(n_steps=120, batch_size=20, shrink=None), Checkpoint(tmp_path / "run.npz")
+
+    def run(**options):
+        made, _ = engine(flow, dtype=torch.float32)
+        progress = run_stage(SpikeAndSlab(made, stage), stage, n_rows=60, seed=1, **options)
+        return made.parameters().mu, progress.history.to_array()
+
+    def stop(steps, record):
+        raise RuntimeError("power cut")
+
+    whole = run()
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(checkpoint=file, report=stop)
+    for found, expected in zip(run(checkpoint=file), whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("flow", [False, True])
 def test_a_restored_engine_goes_on_with_the_same_numbers(flow):
     made, _ = engine(flow)
     images, y = batch()
@@ -142,7 +180,7 @@ def test_a_restored_engine_goes_on_with_the_same_numbers(flow):
     state = made.state()
     first = [float(made.step(images, y, 0.01, 0.01, 0.1)) for _ in range(3)]
     made.restore(state)
-    made.set_priors([Prior.same(e.architecture, tau=0.7, psi=0.2) for e in made.engines])
+    set_prior(made)
     assert [float(made.step(images, y, 0.01, 0.01, 0.1)) for _ in range(3)] == first
 
 
@@ -160,8 +198,8 @@ def test_the_flow_of_a_kernel_has_one_multiplier_for_each_channel_that_comes_in(
 def test_the_loss_is_the_likelihoods():
     made, _ = engine(inclusion=(40.0, 40.0))
     for part in made.engines:
-        part._parts(part.theta.data)[1].fill_(-60.0)
-        part._parts(part.theta.data)[4].fill_(-60.0)
+        part.parts(part.theta.data)[1].fill_(-60.0)
+        part.parts(part.theta.data)[4].fill_(-60.0)
     images, y = batch()
     eta = made.forward(images)[0].detach().numpy()
     expected = families.likelihood("categorical").nll(y.numpy(), eta, np.ones(1)).sum()

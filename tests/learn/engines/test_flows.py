@@ -95,13 +95,13 @@ def test_prior_inclusion_is_counted_once():
     engine = make_engine(rng)
     psi, sigma = 0.3, np.log(np.expm1(1.0))
     with torch.no_grad():
-        mu, rho, lam, bias_mu, bias_rho = engine._parts(engine.theta)
+        mu, rho, lam, bias_mu, bias_rho = engine.parts(engine.theta)
         mu.zero_()
         rho.fill_(sigma)
         lam.fill_(np.log(psi / (1 - psi)))
         bias_mu.zero_()
         bias_rho.fill_(np.log(np.expm1(2.5)))
-        parts = engine._parts(engine.theta)
+        parts = engine.parts(engine.theta)
         _, _, divergence = engine._spike_and_slab(*parts, value=True)
     assert float(divergence) == pytest.approx(0.0, abs=1e-9)
 
@@ -125,8 +125,8 @@ def test_gradient_by_weights_and_flows_matches_finite_differences(kind):
 
     def loss():
         generator = torch.Generator().manual_seed(5)
-        mean, variance, kl = engine._weights(generator, value=True)
-        eta = engine._forward(engine.x[rows], mean, variance, eps)
+        mean, variance, kl = engine.weights(generator, value=True)
+        eta = engine.forward(engine.x[rows], mean, variance, eps)
         return engine._nll(rows, eta).sum() + 0.3 * kl
 
     with torch.no_grad():
@@ -172,7 +172,7 @@ def test_at_the_start_the_flow_costs_next_to_nothing():
     """r starts equal to q, so that training begins like without a flow."""
     engine = make_engine(np.random.default_rng(0))
     with torch.no_grad():
-        _, _, weights = engine._spike_and_slab(*engine._parts(engine.theta), value=True)
+        _, _, weights = engine._spike_and_slab(*engine.parts(engine.theta), value=True)
     assert engine.kl() == pytest.approx(float(weights), abs=0.02 * float(weights))
 
 

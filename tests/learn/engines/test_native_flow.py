@@ -18,7 +18,7 @@ WIDTH = 11
 class GivenNoise(FlowEngine):
     """Takes the numbers behind z and behind the statistics from a queue."""
 
-    def _normal(self, shape, generator):
+    def normal(self, shape, generator):
         return self._tensor(self.queue.pop(0)).reshape(shape)
 
 

@@ -31,8 +31,8 @@ def loss(engine, theta, rows, eps, kl_weight):
     """The loss of a batch as a function of all parameters."""
     with torch.no_grad():
         engine.theta.copy_(theta)
-    mean, variance, kl = engine._weights(engine.generator, value=True)
-    eta = engine._forward(engine.x[rows], mean, variance, eps)
+    mean, variance, kl = engine.weights(engine.generator, value=True)
+    eta = engine.forward(engine.x[rows], mean, variance, eps)
     return engine._nll(rows, eta).sum() + kl_weight * kl
 
 

@@ -12,13 +12,17 @@ the head reads are the last maps, position by position, the channels of a positi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from math import ceil, prod
 from numbers import Integral
 from typing import Any
 
-from islab.core.architecture import Architecture
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from islab.core.architecture import Architecture, Block
 
 Shape = tuple[int, int, int]
 
@@ -163,6 +167,34 @@ class ImageArchitecture:
     @property
     def n_weights(self) -> int:
         return self.n_kernel_weights + self.head.n_weights
+
+    @property
+    def layers(self) -> tuple[Architecture, ...]:
+        """The dense layers on patches, then the head."""
+        return (*(layer.dense for layer in self.convolutions), self.head)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Those of all layers in one flat vector of weights, layer after layer."""
+        ends = accumulate(layer.n_weights for layer in self.layers)
+        return tuple(
+            replace(block, start=end - layer.n_weights + block.start)
+            for layer, end in zip(self.layers, ends, strict=True)
+            for block in layer.blocks
+        )
+
+    def by_block(self, values: ArrayLike) -> NDArray:
+        """One value per block, repeated for each of the block's weights."""
+        return np.repeat(np.asarray(values), [block.size for block in self.blocks])
+
+    @property
+    def n_units(self) -> int:
+        return sum(layer.n_units for layer in self.layers)
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Widths of the head's hidden layers."""
+        return self.head.hidden
 
 
 def _check_size(image_shape: Shape, size: int, largest: int) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import Architecture
+from islab.core.architecture import Architecture, Blocks
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 
@@ -68,7 +68,8 @@ class Steps:
     Attributes
     ----------
     rows : (sum of sizes,) int
-        Row numbers of the batches, one after the other.
+        Row numbers of the batches, one after the other; none for batches that are not chosen
+        by the loop.
     sizes : (steps,) int
         Rows in each batch; the last of an epoch may be shorter.
     rate, lambda_rate : (steps,)
@@ -76,6 +77,8 @@ class Steps:
     kl_weight : (steps,)
         Factor on the divergence, 1 after warm-up. The loss of a batch is
         ``sum NLL + kl_weight * (batch rows / all rows) * KL``.
+    first : int
+        Number of the first step.
     """
 
     rows: NDArray[np.intp]
@@ -83,6 +86,7 @@ class Steps:
     rate: Float
     lambda_rate: Float
     kl_weight: Float
+    first: int = 0
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -100,30 +104,57 @@ class Parameters:
     noise: Float  # (outputs,)
 
 
+class ImageSource(Protocol):
+    """Where batches of images come from."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def batch(self, number: int, rows: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
+        """Images (rows, height, width, channels) and the positions of their classes.
+
+        ``number`` is that of the step, ``rows`` those that the loop has chosen for it, if any.
+        """
+
+
 class Engine(Protocol):
-    """Holds a posterior and its optimiser, and improves it on one problem."""
+    """Holds a spike-and-slab posterior and its optimiser, and improves it."""
 
-    parallel: ClassVar[str]
-    """How several fits share the machine: "threads" or "processes"."""
-
-    architecture: Architecture
+    @property
+    def architecture(self) -> Blocks: ...
 
     def set_prior(self, prior: Prior, mu_step: Float) -> None:
         """Priors by block, and the factor by block on Adam's step for the means."""
 
-    def run(self, steps: Steps, noise: Float | None = None) -> float:
-        """Takes the steps; returns the mean NLL of their rows, non-finite if one failed.
-
-        ``noise`` (sum of sizes, units) replaces the engine's own standard normal numbers.
-        """
+    def run(self, steps: Steps) -> float:
+        """Takes the steps; returns the mean NLL of their rows, non-finite if one failed."""
 
     def parameters(self) -> Parameters: ...
 
-    def posterior(self) -> Posterior:
-        """A copy of what has been learned."""
+    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
+        """How many of the kept weights (weights,) lie on an active path."""
 
     def kl(self) -> float:
         """Divergence of the present parameters from the prior."""
+
+    def state(self) -> State:
+        """Everything that the next step depends on."""
+
+    def restore(self, state: State) -> None:
+        """Goes back to a state; the prior must be set again before the next step."""
+
+
+class DenseEngine(Engine, Protocol):
+    """An engine for tables, whose network may lose hidden units while it learns."""
+
+    parallel: ClassVar[str]
+    """How several fits share the machine: "threads" or "processes"."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+
+    def posterior(self) -> Posterior:
+        """A copy of what has been learned."""
 
     def expected_nll(self, passes: int, seed: int) -> float:
         """NLL of all rows, averaged over passes with fresh noise."""
@@ -133,8 +164,3 @@ class Engine(Protocol):
 
         The prior must be set again before the next step.
         """
-
-    def state(self) -> State:
-        """Everything that the next step depends on."""
-
-    def restore(self, state: State) -> None: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.posterior import Posterior
-from islab.learn.engines.base import Engine, Problem
+from islab.learn.engines.base import DenseEngine, Problem
 
 if TYPE_CHECKING:
     from islab.learn.stage import Stage
@@ -57,7 +57,7 @@ class EngineChoice:
                 "engine='torch'."
             )
 
-    def resolve(self) -> type[Engine]:
+    def resolve(self) -> type[DenseEngine]:
         """The engine class."""
         if self.name == "torch" or self.device != "cpu":
             _require_device(needed("torch", "The torch engine", "islab-bnn[torch]"), self.device)
@@ -87,7 +87,7 @@ class EngineChoice:
         """The same choice for an LRT posterior."""
         return self if self.posterior == "lrt" else EngineChoice(self.name, device=self.device)
 
-    def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> Engine:
+    def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> DenseEngine:
         """An engine that holds the starting posterior and the data."""
         engine: Any = self.resolve()
         options = dict(self.options)
@@ -113,7 +113,7 @@ def _require_device(torch: Any, device: str) -> None:
         )
 
 
-def _native_engine(posterior: str) -> type[Engine]:
+def _native_engine(posterior: str) -> type[DenseEngine]:
     if posterior == "flow":
         from islab.learn.engines.native.flow import NativeFlowEngine
 
@@ -123,7 +123,7 @@ def _native_engine(posterior: str) -> type[Engine]:
     return NativeEngine
 
 
-def _torch_engine(posterior: str) -> type[Engine]:
+def _torch_engine(posterior: str) -> type[DenseEngine]:
     if posterior == "flow":
         from islab.learn.engines.torch.flow import FlowEngine
 

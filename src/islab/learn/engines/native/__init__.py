@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import quadrature, student_log_constant
+from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -163,6 +164,9 @@ class NativeEngine:
             noise=self.noise.astype(float),
             n_weights_initial=self.n_weights_initial,
         )
+
+    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
+        return int(active_weights(self.architecture, kept).sum())
 
     def kl(self) -> float:
         return self._learner.divergence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,22 @@ from torch import Tensor
 
 from islab.core import families
 from islab.core.convolution.geometry import Convolution
+from islab.core.convolution.paths import active_image_weights
 from islab.core.convolution.posterior import ImagePosterior
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
-from islab.learn.engines.base import ADAM_BETAS, Parameters, Problem, State
+from islab.learn.engines.base import (
+    ADAM_BETAS,
+    ImageSource,
+    Parameters,
+    Problem,
+    State,
+    Steps,
+)
 from islab.learn.engines.torch.dense import TorchEngine
 from islab.learn.engines.torch.flow import FlowEngine
+
+Augment = Callable[[Tensor], Tensor]
 
 # The head reads thousands of features: the networks inside its flows must be narrow.
 FLOW_WIDTH = 50
@@ -99,11 +110,11 @@ class KernelFlowEngine(FlowEngine):
         self.channels = channels
         super().__init__(posterior, problem, **options)
 
-    def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
+    def take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
         # Called before the flows are made, which then have an entry for each channel.
         self.groups = [replace(group, n_inputs=self.channels) for group in self.groups]
         size = self.architecture.n_covariates // self.channels
-        super()._take_inputs([np.repeat(np.arange(self.channels), size)])
+        super().take_inputs([np.repeat(np.arange(self.channels), size)])
 
 
 class ConvolutionEngine:
@@ -113,7 +124,10 @@ class ConvolutionEngine:
     ----------
     posterior : ImagePosterior
         Where to start; copied.
+    source : ImageSource
     seed : int
+    augment : callable, optional
+        Changes each batch (rows, channels, height, width) before it is learned from.
     flow : bool
         Whether normalizing flows tie the weights together.
     device : str
@@ -126,14 +140,16 @@ class ConvolutionEngine:
     def __init__(
         self,
         posterior: ImagePosterior,
+        source: ImageSource,
         *,
         seed: int,
+        augment: Augment | None = None,
         flow: bool = False,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         betas: tuple[float, float] = ADAM_BETAS,
     ) -> None:
-        self.architecture = posterior.architecture
+        self.architecture, self.source, self.augment = posterior.architecture, source, augment
         self.device, self.dtype = torch.device(device), dtype
         options: dict[str, Any] = {"device": device, "dtype": dtype, "betas": betas}
         seeds = np.random.SeedSequence(seed).generate_state(len(posterior.layers)).tolist()
@@ -152,11 +168,72 @@ class ConvolutionEngine:
             self.engines.append(engine)
         self.head = self.engines[-1]
 
-    def set_priors(self, priors: list[Prior], scale_mu_step: bool = True) -> None:
-        """The prior of each part, and whether wide slabs stretch the steps of the means."""
-        for engine, prior in zip(self.engines, priors, strict=True):
-            step = np.maximum(1.0, prior.tau) if scale_mu_step else np.ones_like(prior.tau)
-            engine.set_prior(prior, step)
+    # -- protocol -----------------------------------------------------------------------
+
+    def set_prior(self, prior: Prior, mu_step: NDArray) -> None:
+        start = 0
+        for engine in self.engines:
+            own = slice(start, start + len(engine.architecture.blocks))
+            start = own.stop
+            part = replace(prior, tau=prior.tau[own], psi=prior.psi[own])
+            engine.set_prior(part, mu_step[own])
+
+    def run(self, steps: Steps) -> float:
+        total, n_seen, ends = 0.0, 0, np.cumsum(steps.sizes).tolist()
+        for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
+            images, y = self._batch(steps.first + number, steps.rows[stop - size : stop])
+            rate, lambda_rate = float(steps.rate[number]), float(steps.lambda_rate[number])
+            kl_weight = float(steps.kl_weight[number]) * len(y) / self.source.n_rows
+            total += float(self.step(images, y, rate, lambda_rate, kl_weight))
+            n_seen += len(y)
+        return total / n_seen
+
+    def parameters(self) -> Parameters:
+        """Those of all parts, kernels first; the noise is the head's."""
+        parts = [engine.parameters() for engine in self.engines]
+        names = ("mu", "rho", "lam", "bias_mu", "bias_rho")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return Parameters(**joined, noise=parts[-1].noise)
+
+    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
+        ends = np.cumsum([layer.n_weights for layer in self.architecture.layers])[:-1]
+        used = active_image_weights(self.architecture, np.split(kept, ends))
+        return sum(int(part.sum()) for part in used)
+
+    def kl(self) -> float:
+        return sum(engine.kl() for engine in self.engines)
+
+    def posterior(self) -> ImagePosterior:
+        """A copy of what has been learned."""
+        *kernels, head = [engine.posterior() for engine in self.engines]
+        return ImagePosterior(self.architecture, tuple(kernels), head)
+
+    def state(self) -> State:
+        return {
+            f"part{number}/{name}": array
+            for number, engine in enumerate(self.engines)
+            for name, array in engine.state().items()
+        }
+
+    def restore(self, state: State) -> None:
+        for number, engine in enumerate(self.engines):
+            prefix = f"part{number}/"
+            own = {n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)}
+            engine.restore(own)
+
+    # -- one step -----------------------------------------------------------------------
+
+    def _batch(self, number: int, rows: NDArray[np.intp]) -> tuple[Tensor, Tensor]:
+        """Images (rows, channels, height, width) and their targets (rows, outputs)."""
+        pixels, codes = self.source.batch(number, rows)
+        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device, self.dtype)
+        if self.augment is not None:
+            images = _augmented(self.augment, images)
+        labels, n_outputs = torch.from_numpy(codes).to(self.device), self.head.y.shape[1]
+        y = labels[:, None]
+        if n_outputs > 1:
+            y = torch.nn.functional.one_hot(labels, n_outputs)
+        return images, y.to(self.dtype)
 
     def step(
         self, images: Tensor, y: Tensor, rate: float, lambda_rate: float, kl_weight: float
@@ -173,7 +250,7 @@ class ConvolutionEngine:
         nll = self.head.likelihood.nll(y, eta, self.head.noise).sum()
         (nll + kl_weight * kl).backward()
         for engine in self.engines:
-            engine._update(rate, lambda_rate)
+            engine.update(rate, lambda_rate)
         return nll.detach()
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -185,45 +262,34 @@ class ConvolutionEngine:
         total = maps.new_zeros(())
         activation = families.activation(self.architecture.activation)
         for layer, engine in zip(self.architecture.convolutions, self.engines, strict=False):
-            mean, variance, kl = engine._weights(engine.generator)
+            mean, variance, kl = engine.weights(engine.generator)
             total = total + kl
             maps = activation.torch(self._convolve(maps, mean, variance, layer, engine))
             if layer.pool > 1:
                 maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
         features = maps.permute(0, 2, 3, 1).flatten(1)
-        mean, variance, kl = self.head._weights(self.head.generator)
-        eps = self.head._normal((self.head.architecture.n_units, len(images)), self.head.generator)
-        return self.head._forward(features, mean, variance, eps), total + kl
+        mean, variance, kl = self.head.weights(self.head.generator)
+        eps = self.head.normal((self.head.architecture.n_units, len(images)), self.head.generator)
+        return self.head.forward(features, mean, variance, eps), total + kl
 
     def _convolve(
         self, maps: Tensor, mean: Any, variance: Any, layer: Convolution, engine: TorchEngine
     ) -> Tensor:
         shape = (layer.out_channels, layer.in_channels, layer.kernel_size, layer.kernel_size)
         places = (len(maps), layer.out_height, layer.out_width, layer.out_channels)
-        eps = engine._normal(places, engine.generator).permute(0, 3, 1, 2)
+        eps = engine.normal(places, engine.generator).permute(0, 3, 1, 2)
         kernels = mean[0].view(shape), variance[0].view(shape)
         return NoisyConvolution.apply(maps, *kernels, mean[1], variance[1], eps, layer)
 
-    def kl(self) -> float:
-        """Divergence of the present parameters from the prior."""
-        return sum(engine.kl() for engine in self.engines)
 
-    def parameters(self) -> list[Parameters]:
-        """The present parameters of each part; read, do not write."""
-        return [engine.parameters() for engine in self.engines]
-
-    def posterior(self) -> ImagePosterior:
-        """A copy of what has been learned."""
-        *kernels, head = [engine.posterior() for engine in self.engines]
-        return ImagePosterior(self.architecture, tuple(kernels), head)
-
-    def state(self) -> list[State]:
-        """Everything that the next step depends on."""
-        return [engine.state() for engine in self.engines]
-
-    def restore(self, state: list[State]) -> None:
-        for engine, own in zip(self.engines, state, strict=True):
-            engine.restore(own)
+def _augmented(augment: Augment, images: Tensor) -> Tensor:
+    changed = augment(images)
+    if getattr(changed, "shape", None) != images.shape:
+        raise ValueError(
+            f"Got {getattr(changed, 'shape', type(changed).__name__)} from augment for a batch of "
+            f"shape {tuple(images.shape)}, expected a tensor of the same shape."
+        )
+    return changed.to(images)
 
 
 def _sizes(part: Posterior) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, gradients, kl_from_lambda, moments
+from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -168,7 +169,7 @@ class TorchEngine:
         return float(total) / ends[-1]
 
     def parameters(self) -> Parameters:
-        parts = (*self._parts(self.theta.detach()), self.noise)
+        parts = (*self.parts(self.theta.detach()), self.noise)
         return Parameters(*(part.cpu().numpy() for part in parts))
 
     def posterior(self) -> Posterior:
@@ -185,26 +186,29 @@ class TorchEngine:
             n_weights_initial=self.n_weights_initial,
         )
 
+    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
+        return int(active_weights(self.architecture, kept).sum())
+
     def kl(self) -> float:
         with torch.no_grad():
-            return float(self._weights(self.generator, value=True)[2])
+            return float(self.weights(self.generator, value=True)[2])
 
     def expected_nll(self, passes: int, seed: int) -> float:
         generator = torch.Generator(self.device).manual_seed(seed)
         total = 0.0
         with torch.no_grad():
             for _ in range(passes):
-                mean, variance, _ = self._weights(generator)
+                mean, variance, _ = self.weights(generator)
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
-                    eps = self._normal((self.architecture.n_units, len(rows)), generator)
-                    eta = self._forward(self.x[rows], mean, variance, eps)
+                    eps = self.normal((self.architecture.n_units, len(rows)), generator)
+                    eta = self.forward(self.x[rows], mean, variance, eps)
                     total += float(self._nll(rows, eta).sum(dtype=self.exact))
         return total / passes
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         kept = self.architecture.keep_units(masks)
         with torch.no_grad():
-            self._parts(self.theta)[3].add_(self._tensor(bias_shift))
+            self.parts(self.theta)[3].add_(self._tensor(bias_shift))
         index = [kept.weights] * 3 + [kept.units] * 2
         starts = np.cumsum([0, *self._sizes[:-1]])
         flat = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
@@ -236,26 +240,24 @@ class TorchEngine:
     def _step(
         self, rows: Tensor, eps: Tensor | None, rate: float, lambda_rate: float, kl_weight: float
     ) -> Tensor:
-        mean, variance, kl = self._weights(self.generator)
+        mean, variance, kl = self.weights(self.generator)
         if eps is None:
-            eps = self._normal((self.architecture.n_units, len(rows)), self.generator)
-        eta = self._forward(self.x[rows], mean, variance, eps)
+            eps = self.normal((self.architecture.n_units, len(rows)), self.generator)
+        eta = self.forward(self.x[rows], mean, variance, eps)
         nll = self._nll(rows, eta).sum()
         (nll + kl_weight * kl).backward()
-        self._update(rate, lambda_rate)
+        self.update(rate, lambda_rate)
         if self.noise_rate:
             self._follow_noise(rows, eta.detach())
         return nll.detach()
 
-    def _weights(
-        self, generator: torch.Generator, value: bool = False
-    ) -> tuple[Flat, Flat, Tensor]:
+    def weights(self, generator: torch.Generator, value: bool = False) -> tuple[Flat, Flat, Tensor]:
         """Mean and variance of all weights and biases, and their divergence.
 
         The divergence's number is computed only where ``value`` asks for it, its gradient
         always.
         """
-        return self._spike_and_slab(*self._parts(self.theta), value=value)
+        return self._spike_and_slab(*self.parts(self.theta), value=value)
 
     def _spike_and_slab(
         self,
@@ -273,7 +275,7 @@ class TorchEngine:
         kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.bias_tau).sum()
         return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
 
-    def _forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
         """The linear predictor of a batch, with fresh noise on every pre-activation.
 
         Inside, units are rows and data rows are columns, so that the units of a layer lie
@@ -320,9 +322,9 @@ class TorchEngine:
         return nll if self.sample_weight is None else nll * self.sample_weight[rows]
 
     @torch.no_grad()
-    def _update(self, rate: float, lambda_rate: float) -> None:
+    def update(self, rate: float, lambda_rate: float) -> None:
         """One step of Adam; the steps of the means and of lambda are stretched afterwards."""
-        mu, rho, lam, _, bias_rho = self._parts(self.theta)
+        mu, rho, lam, _, bias_rho = self.parts(self.theta)
         old_mu = None if self.mu_step is None else mu.clone()
         old_lam = None if lambda_rate == rate else lam.clone()
         self.optimiser.param_groups[0]["lr"] = rate
@@ -385,11 +387,11 @@ class TorchEngine:
             }
         return adam
 
-    def _parts(self, theta: Tensor) -> tuple[Tensor, ...]:
+    def parts(self, theta: Tensor) -> tuple[Tensor, ...]:
         """mu, rho, lam, bias_mu, bias_rho as views."""
         return theta.split(self._sizes)
 
-    def _normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    def normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=self.dtype, device=self.device)
 
     def _tensor(self, array: NDArray | Tensor) -> Tensor:

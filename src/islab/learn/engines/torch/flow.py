@@ -81,7 +81,7 @@ class FlowEngine(TorchEngine):
             for size in sorted({n_inputs[layer] for layer in tied})
         ]
         super().__init__(posterior, problem, seed=seed, **options)
-        self._take_inputs(inputs_of_layers(net))
+        self.take_inputs(inputs_of_layers(net))
         rng = np.random.default_rng([seed, 1])
         self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
         self._free = self._pieces(_joined([group.free() for group in self.groups]))
@@ -96,7 +96,7 @@ class FlowEngine(TorchEngine):
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
-        self._take_inputs(kept_inputs(self.layer_inputs, masks))
+        self.take_inputs(kept_inputs(self.layer_inputs, masks))
         super().keep_units(masks, bias_shift)
 
     def state(self) -> State:
@@ -108,17 +108,15 @@ class FlowEngine(TorchEngine):
         return super().state() | arrays | inputs
 
     def restore(self, state: State) -> None:
-        self._take_inputs([state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))])
+        self.take_inputs([state[f"inputs{layer}"] for layer in range(len(self.layer_inputs))])
         moments = [state[f"flow_{name}"] for name in ADAM_MOMENTS]
         self._take_flows(state["flow_parameters"], moments, int(state["flow_step"]))
         super().restore(state)
 
     # -- one step -----------------------------------------------------------------------
 
-    def _weights(
-        self, generator: torch.Generator, value: bool = False
-    ) -> tuple[Flat, Flat, Tensor]:
-        mu, *others = self._parts(self.theta)
+    def weights(self, generator: torch.Generator, value: bool = False) -> tuple[Flat, Flat, Tensor]:
+        mu, *others = self.parts(self.theta)
         cut = self._cut()
         z, log_q = self._sample(cut, 1, generator)
         by_weight = self._by_weight([z[layer][0] for layer in range(len(z))])
@@ -134,7 +132,7 @@ class FlowEngine(TorchEngine):
         log_q = self.theta.new_zeros(())
         for group, pieces, moved in zip(self.groups, cut, self._moved, strict=True):
             shape = (len(group.layers), n_draws, group.n_inputs)
-            eps = self._normal(shape, generator)
+            eps = self.normal(shape, generator)
             drawn, density = sample(pieces, eps, moved)
             log_q = log_q + density.mean(1).sum()
             for place, layer in enumerate(group.layers):
@@ -179,13 +177,13 @@ class FlowEngine(TorchEngine):
             part = _inputs_of(block, c)
             m = m + block.view(mean) @ part
             v = v + block.view(variance) @ (part * part)
-        eps = self._normal((len(m),), generator)
+        eps = self.normal((len(m),), generator)
         if not len(m):
             return m.sum()
         return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
 
     @torch.no_grad()
-    def _update(self, rate: float, lambda_rate: float) -> None:
+    def update(self, rate: float, lambda_rate: float) -> None:
         for piece, free in zip(self.flows, self._free, strict=True):
             if piece.grad is not None:
                 piece.grad.mul_(free)
@@ -193,7 +191,7 @@ class FlowEngine(TorchEngine):
             self.flow_optimiser.param_groups[0]["lr"] = self.flow_step * rate
             self.flow_optimiser.step()
             self.flow_optimiser.zero_grad()
-        super()._update(rate, lambda_rate)
+        super().update(rate, lambda_rate)
 
     # -- memory -------------------------------------------------------------------------
 
@@ -218,7 +216,7 @@ class FlowEngine(TorchEngine):
         ends = np.cumsum([0, *(len(group.sizes) for group in self.groups)]).tolist()
         return [self.flows[start:stop] for start, stop in pairwise(ends)]
 
-    def _take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
+    def take_inputs(self, inputs: list[NDArray[np.intp]]) -> None:
         """Entries of each layer's ``z`` that are still in use."""
         self.layer_inputs = inputs
         self._inputs = [torch.as_tensor(index, device=self.device) for index in inputs]

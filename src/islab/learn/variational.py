@@ -1,0 +1,189 @@
+"""Spike-and-slab posteriors in the loop: priors follow the data, dead units are dropped."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.equations import sigmoid
+from islab.core.posterior import Posterior
+from islab.core.priors import Prior
+from islab.learn.checkpoint import Checkpoint
+from islab.learn.engines.base import DenseEngine, Engine, State, Steps
+from islab.learn.history import History
+from islab.learn.loop import Report, run_stage
+from islab.learn.shrink import sent_constants, split_by_layer
+from islab.learn.stage import Stage
+
+logger = logging.getLogger(__name__)
+
+ELBO_PASSES = 8
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The end of a stage.
+
+    ``nll`` is expected under the posterior, ``elbo`` takes the divergence off as well, and
+    ``objective`` is what the stage maximised: the same with its weight of the divergence.
+    ``n_initial`` are the weights of each block before anything was dropped.
+    """
+
+    posterior: Posterior
+    prior: Prior
+    nll: float
+    elbo: float
+    objective: float
+    history: History
+    n_initial: NDArray[np.intp]
+    interrupted: bool = False
+
+
+def train(
+    engine: DenseEngine,
+    stage: Stage,
+    *,
+    n_rows: int,
+    seed: int,
+    prior: Prior | None = None,
+    n_initial: NDArray[np.intp] | None = None,
+    checkpoint: Checkpoint | None = None,
+    report: Report | None = None,
+) -> Trained:
+    """Carries out a stage on an engine.
+
+    Parameters
+    ----------
+    engine : DenseEngine
+        Holds the starting posterior and the data.
+    n_rows : int
+        Rows of the data.
+    seed : int
+        Decides the order of rows and the noise of the final ELBO.
+    prior : Prior, optional
+        Starts from this prior instead of the stage's ``tau`` and ``psi``.
+    n_initial : (blocks,), optional
+        Weights of each block before an earlier stage dropped units; they still count.
+    checkpoint, report : optional
+        See :func:`~islab.learn.loop.run_stage`.
+    """
+    learner = SpikeAndSlab(engine, stage, prior, n_initial)
+    progress = run_stage(
+        learner, stage, n_rows=n_rows, seed=seed, checkpoint=checkpoint, report=report
+    )
+    nll, kl = engine.expected_nll(ELBO_PASSES, seed), learner.kl()
+    return Trained(
+        posterior=engine.posterior(),
+        prior=learner.prior,
+        nll=nll,
+        elbo=-(nll + kl),
+        objective=-(nll + stage.kl_weight * kl),
+        history=progress.history,
+        n_initial=learner.n_initial,
+        interrupted=progress.interrupted,
+    )
+
+
+class SpikeAndSlab:
+    """An engine with its prior: what the loop trains.
+
+    Parameters
+    ----------
+    engine : Engine
+    stage : Stage
+        How priors are learned, and when units are dropped.
+    prior : Prior, optional
+        The stage's if not given.
+    n_initial : (blocks,), optional
+        Weights of each block before anything was dropped; those of the engine if not given.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        stage: Stage,
+        prior: Prior | None = None,
+        n_initial: NDArray[np.intp] | None = None,
+    ) -> None:
+        net = engine.architecture
+        self.engine, self.stage = engine, stage
+        self.n_initial = _sizes(engine) if n_initial is None else n_initial
+        # For each unit, the checks in a row that found it dead.
+        self.dead_checks = np.zeros(net.n_units, dtype=np.intp)
+        self._set_prior(stage.prior(net) if prior is None else prior)
+
+    def run(self, steps: Steps) -> float:
+        return self.engine.run(steps)
+
+    def kl(self) -> float:
+        """Divergence of all weights, those that were dropped included."""
+        return self.engine.kl() + self.prior.excluded_kl(self.n_initial - _sizes(self.engine))
+
+    def adapt(self, before: int, step: int) -> bool:
+        """Learns the priors and drops dead units; True once only the linear part is left."""
+        stage, share = self.stage, step / self.stage.n_steps
+        if stage.empirical_bayes is not None:
+            net, now = self.engine.architecture, self.engine.parameters()
+            learned = stage.empirical_bayes.update(
+                self.prior, net, now.mu, now.rho, now.lam, self.n_initial, share
+            )
+            self._set_prior(learned)
+        if stage.shrink is not None and share >= stage.shrink.start:
+            every = stage.shrink.every
+            if step // every > before // every:
+                self._drop_dead_units(step)
+        hidden = self.engine.architecture.hidden
+        return stage.linear_ends and len(hidden) > 0 and not any(hidden)
+
+    def record(self) -> dict[str, float]:
+        now = self.engine.parameters()
+        kept = np.asarray(sigmoid(now.lam)) > 0.5
+        return {
+            "density": kept.sum() / max(self.n_initial.sum(), 1),
+            "used_weights": self.engine.n_used_weights(kept),
+            "hidden_units": sum(self.engine.architecture.hidden),
+            "noise": now.noise.mean(),
+        }
+
+    def state(self) -> State:
+        own = {
+            "tau": self.prior.tau,
+            "psi": self.prior.psi,
+            "n_initial": self.n_initial,
+            "dead_checks": self.dead_checks,
+        }
+        return self.engine.state() | own
+
+    def restore(self, state: State) -> None:
+        self.engine.restore(state)
+        self.n_initial, self.dead_checks = state["n_initial"], state["dead_checks"]
+        self._set_prior(replace(self.prior, tau=state["tau"], psi=state["psi"]))
+
+    def _set_prior(self, prior: Prior) -> None:
+        self.prior = prior
+        stretched = self.stage.scale_mu_step
+        step = np.maximum(1.0, prior.tau) if stretched else np.ones_like(prior.tau)
+        self.engine.set_prior(prior, step)
+
+    def _drop_dead_units(self, step: int) -> None:
+        assert self.stage.shrink is not None
+        engine = cast(DenseEngine, self.engine)
+        net, now = engine.architecture, engine.parameters()
+        living = self.stage.shrink.living(net, now.lam)
+        self.dead_checks = np.where(living, 0, self.dead_checks + 1)
+        dropped = self.dead_checks >= self.stage.shrink.patience
+        if dropped.any():
+            shift = sent_constants(net, now, dropped)
+            engine.keep_units(split_by_layer(net, ~dropped), shift)
+            self._set_prior(self.prior)
+            self.dead_checks = self.dead_checks[~dropped]
+            logger.debug("step %d: dropped %d units", step, dropped.sum())
+
+
+def _sizes(engine: Engine) -> NDArray[np.intp]:
+    """Weights of each block."""
+    return np.array([block.size for block in engine.architecture.blocks])
