@@ -22,8 +22,8 @@ from islab.estimators.base import Mask, NetworkEstimator
 from islab.estimators.learned import Learned
 from islab.learn.engines import Engine, EngineChoice, Problem
 from islab.learn.recipe import Recipe, paper_recipe
-from islab.learn.schedules import Schedule
 from islab.learn.shrink import Shrink
+from islab.learn.stage import Schedule
 from islab.learn.variational import train
 from islab.tables.columns import ColumnEncoder
 

@@ -12,9 +12,8 @@ from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.native import NativeEngine
 from islab.learn.engines.torch.dense import TorchEngine
 from islab.learn.loop import TrainingError, make_steps
-from islab.learn.schedules import Schedule
 from islab.learn.shrink import Shrink
-from islab.learn.stage import Plateau, Stage
+from islab.learn.stage import Plateau, Schedule, Stage
 from islab.learn.variational import train
 
 STAGE = Stage(n_steps=200, batch_size=16, shrink=Shrink(start=0.2, every=50))

@@ -14,8 +14,7 @@ from islab.learn.engines import EngineChoice, Problem
 from islab.learn.fit import fit, fixed_structure
 from islab.learn.loop import TrainingError
 from islab.learn.recipe import default_recipe, paper_recipe
-from islab.learn.schedules import Schedule
-from islab.learn.stage import Stage
+from islab.learn.stage import Schedule, Stage
 from islab.learn.variational import train
 
 TORCH = EngineChoice("torch")

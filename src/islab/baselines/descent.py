@@ -19,11 +19,9 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem, State, Steps
-from islab.learn.history import History
+from islab.learn.history import History, ProgressBar
 from islab.learn.loop import Report, epoch_order, run_stage
-from islab.learn.progress import ProgressBar
-from islab.learn.schedules import Rates, Schedule
-from islab.learn.stage import Stage
+from islab.learn.stage import Rates, Schedule, Stage
 
 Float = NDArray[np.floating]
 Slope = Callable[[Float], Float]

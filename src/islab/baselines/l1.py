@@ -22,9 +22,8 @@ from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, one_of, positive
 from islab.learn.engines.base import ADAM_BETAS, Problem
-from islab.learn.history import History
-from islab.learn.progress import ProgressBar
-from islab.learn.schedules import Schedule
+from islab.learn.history import History, ProgressBar
+from islab.learn.stage import Schedule
 
 Float = NDArray[np.floating]
 Start = Callable[[Architecture, Problem, str, np.random.Generator], Float]

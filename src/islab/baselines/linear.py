@@ -19,9 +19,12 @@ class BayesianLinearEstimator(NetworkEstimator):
         self,
         *,
         posterior: str = "lrt",
+        flow: str = "iaf",
+        n_transforms: int = 2,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
+        slab_df: float | None = None,
         inclusion_init: Any = "auto",
         batch_size: Any = "auto",
         learning_rate_init: Any = "auto",
@@ -34,9 +37,12 @@ class BayesianLinearEstimator(NetworkEstimator):
         verbose: bool = False,
     ) -> None:
         self.posterior = posterior
+        self.flow = flow
+        self.n_transforms = n_transforms
         self.sparsity = sparsity
         self.prior_inclusion = prior_inclusion
         self.prior_scale = prior_scale
+        self.slab_df = slab_df
         self.inclusion_init = inclusion_init
         self.batch_size = batch_size
         self.learning_rate_init = learning_rate_init

@@ -30,9 +30,8 @@ from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.rules import Rules, auto, one_of, real
 from islab.learn.engines import Problem
-from islab.learn.history import History
-from islab.learn.progress import ProgressBar
-from islab.learn.schedules import Schedule
+from islab.learn.history import History, ProgressBar
+from islab.learn.stage import Schedule
 
 Float = NDArray[np.floating]
 

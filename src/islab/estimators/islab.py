@@ -27,10 +27,13 @@ class ISLaBEstimator(NetworkEstimator):
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
         posterior: str = "lrt",
+        flow: str = "iaf",
+        n_transforms: int = 2,
         input_skip: bool = True,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
+        slab_df: float | None = None,
         inclusion_init: Any = "auto",
         batch_size: Any = "auto",
         learning_rate_init: Any = "auto",
@@ -49,10 +52,13 @@ class ISLaBEstimator(NetworkEstimator):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.posterior = posterior
+        self.flow = flow
+        self.n_transforms = n_transforms
         self.input_skip = input_skip
         self.sparsity = sparsity
         self.prior_inclusion = prior_inclusion
         self.prior_scale = prior_scale
+        self.slab_df = slab_df
         self.inclusion_init = inclusion_init
         self.batch_size = batch_size
         self.learning_rate_init = learning_rate_init
@@ -101,6 +107,11 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Local explanations are exact for the first three.
     posterior : {"lrt", "flow"}
         Independent weights, or weights tied by a normalizing flow.
+    flow : {"iaf", "rnvp"}
+        Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
+        preserving; only ``posterior="flow"`` has them.
+    n_transforms : int
+        How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
     sparsity : "auto" or float
@@ -108,6 +119,9 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     prior_inclusion, prior_scale : "auto" or float
         Prior probability that a weight is needed, and standard deviation of such a weight; a
         number fixes what is otherwise learned from the data.
+    slab_df : float, optional
+        Degrees of freedom of a Student-t prior for the weights that are needed, which shrinks
+        large weights less; a Gaussian prior if not given.
     inclusion_init : "auto", str or (low, high)
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
@@ -173,10 +187,13 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
         posterior: str = "lrt",
+        flow: str = "iaf",
+        n_transforms: int = 2,
         input_skip: bool = True,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
+        slab_df: float | None = None,
         inclusion_init: Any = "auto",
         batch_size: Any = "auto",
         learning_rate_init: Any = "auto",
@@ -196,10 +213,13 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             hidden_layer_sizes=hidden_layer_sizes,
             activation=activation,
             posterior=posterior,
+            flow=flow,
+            n_transforms=n_transforms,
             input_skip=input_skip,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,
+            slab_df=slab_df,
             inclusion_init=inclusion_init,
             batch_size=batch_size,
             learning_rate_init=learning_rate_init,
@@ -231,6 +251,11 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Local explanations are exact for the first three.
     posterior : {"lrt", "flow"}
         Independent weights, or weights tied by a normalizing flow.
+    flow : {"iaf", "rnvp"}
+        Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
+        preserving; only ``posterior="flow"`` has them.
+    n_transforms : int
+        How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
     sparsity : "auto" or float
@@ -238,6 +263,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     prior_inclusion, prior_scale : "auto" or float
         Prior probability that a weight is needed, and standard deviation of such a weight; a
         number fixes what is otherwise learned from the data.
+    slab_df : float, optional
+        Degrees of freedom of a Student-t prior for the weights that are needed, which shrinks
+        large weights less; a Gaussian prior if not given.
     inclusion_init : "auto", str or (low, high)
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
@@ -302,10 +330,13 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
         posterior: str = "lrt",
+        flow: str = "iaf",
+        n_transforms: int = 2,
         input_skip: bool = True,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
+        slab_df: float | None = None,
         inclusion_init: Any = "auto",
         batch_size: Any = "auto",
         learning_rate_init: Any = "auto",
@@ -325,10 +356,13 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             hidden_layer_sizes=hidden_layer_sizes,
             activation=activation,
             posterior=posterior,
+            flow=flow,
+            n_transforms=n_transforms,
             input_skip=input_skip,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,
+            slab_df=slab_df,
             inclusion_init=inclusion_init,
             batch_size=batch_size,
             learning_rate_init=learning_rate_init,

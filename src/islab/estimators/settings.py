@@ -12,6 +12,7 @@ from islab.core import families
 from islab.core.posterior import Initial, inclusion_bounds
 from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
 from islab.learn.engines import EngineChoice
+from islab.learn.engines.flows import KINDS
 from islab.learn.recipe import Recipe, default_recipe
 from islab.learn.stage import Plateau, Stage
 from islab.tables.columns import MISSING
@@ -64,7 +65,10 @@ def make_recipe(
 
 def engine_choice(params: dict[str, Any]) -> EngineChoice:
     """What computes."""
-    return EngineChoice(params["engine"], params["posterior"], params["device"])
+    options = {}
+    if params["posterior"] == "flow":
+        options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}
+    return EngineChoice(params["engine"], params["posterior"], params["device"], options)
 
 
 def hidden_widths(sizes: Any) -> tuple[int, ...]:
@@ -114,6 +118,8 @@ def _stage(stage: Stage, network: Stage, params: dict[str, Any], n_rows: int) ->
             changes[name] = float(params[parameter])
             fixed: dict[str, Any] = {f"{name}_from": NEVER}
             learn = learn and replace(learn, **fixed)
+    if params["slab_df"] is not None:
+        changes["df"] = float(params["slab_df"])
     if not params["shrink"]:
         changes["shrink"] = None
     if params["early_stopping"]:
@@ -157,6 +163,12 @@ _RULES: Rules = {
         "'auto' or a number between 0 and 1",
     ),
     "prior_scale": (auto(positive), _POSITIVE),
+    "slab_df": (
+        lambda value: value is None or positive(value),
+        "None for a Gaussian slab, or a positive number of degrees of freedom such as 3",
+    ),
+    "flow": (one_of(*KINDS), f"one of {', '.join(KINDS)}"),
+    "n_transforms": (count, "a whole number of at least 1"),
     "inclusion_init": (_inclusion, "'auto', a keyword such as 'dense', or (low, high)"),
     "batch_size": (auto(count), _COUNT),
     "learning_rate_init": (auto(positive), _POSITIVE),

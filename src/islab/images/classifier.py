@@ -25,11 +25,9 @@ from islab.images.explain import ImageExplanation, explain_images
 from islab.images.settings import check_image_params, engine_choice
 from islab.images.summary import ImageSummary, summarise_images
 from islab.images.training import train_images
-from islab.learn.history import History
+from islab.learn.history import History, ProgressBar
 from islab.learn.loop import STEPS_AT_ONCE
-from islab.learn.progress import ProgressBar
-from islab.learn.schedules import Schedule
-from islab.learn.stage import Stage
+from islab.learn.stage import Schedule, Stage
 from islab.tables.targets import interval_levels
 
 Float = NDArray[np.floating]
@@ -71,7 +69,9 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     device : str
         "cpu", or a device of torch.
     random_state : int, RandomState instance or None
-        Same number, same model. Predictions are the same each time in any case.
+        Same number, same model on one machine with the same number of threads: torch sums in
+        another order on more threads, which moves the last digits. Predictions of a model are
+        the same each time.
     verbose : bool
         Show a progress bar.
 

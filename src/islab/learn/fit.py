@@ -24,10 +24,9 @@ from islab.core.priors import Prior
 from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.base import LARGEST_LAMBDA
-from islab.learn.history import History
+from islab.learn.history import History, ProgressBar
 from islab.learn.loop import TrainingError
 from islab.learn.parallel import in_parallel
-from islab.learn.progress import ProgressBar
 from islab.learn.prune import Prune, removals
 from islab.learn.recipe import Recipe
 from islab.learn.stage import Stage

@@ -1,8 +1,10 @@
-"""What happened during training, as a table and a picture."""
+"""What happens during training: a table, a picture, and a bar while it lasts."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,3 +68,44 @@ class History:
         from islab.plots import training_history
 
         return training_history(self.to_frame(), ax=ax)
+
+
+class ProgressBar:
+    """Counts training steps; shows ELBO, used weights and the time left on a terminal.
+
+    Parameters
+    ----------
+    n_steps : int
+        Steps in all.
+    enabled : bool
+        False shows nothing; True shows a bar on a terminal or in a notebook.
+    """
+
+    def __init__(self, n_steps: int, *, enabled: bool) -> None:
+        self.n_steps, self.enabled = n_steps, enabled
+        self.bar: Any = None
+
+    def __enter__(self) -> ProgressBar:
+        if self.enabled:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(
+                total=self.n_steps, unit="step", desc="islab", leave=False, file=sys.stderr
+            )
+        return self
+
+    def report(self, steps: int, record: dict[str, float]) -> None:
+        """Moves the bar on."""
+        if self.bar is not None:
+            used = round(record["used_weights"])
+            self.bar.set_postfix_str(f"elbo {record['elbo']:.1f}, {used} weights", refresh=False)
+            self.bar.update(steps)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.bar is not None:
+            self.bar.close()

@@ -9,9 +9,8 @@ import numpy as np
 from islab.core.posterior import Initial
 from islab.core.priors import EmpiricalBayes
 from islab.learn.prune import Prune
-from islab.learn.schedules import Schedule
 from islab.learn.shrink import Shrink
-from islab.learn.stage import Stage
+from islab.learn.stage import Schedule, Stage
 
 PLENTY_OF_ROWS = 16_000
 DEFAULT_SPARSITY = 0.75

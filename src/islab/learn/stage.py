@@ -2,16 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from islab.core.architecture import Blocks
 from islab.core.priors import BIAS_TAU, EmpiricalBayes, Prior
 from islab.learn.engines.base import ADAM_BETAS
-from islab.learn.schedules import Rates, Schedule
 from islab.learn.shrink import Shrink
+
+Rates = Callable[[Any], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Factor on the learning rate at a share ``t`` of the stage, 0 to 1.
+
+    Parameters
+    ----------
+    kind : {"cosine", "step", "constant"}
+        Half a cosine down to ``floor``; multiplied by ``drop`` at each milestone; or 1
+        throughout.
+    warm_up : float
+        Share over which the rate rises from 0.
+    floor : float
+        Smallest factor of the cosine.
+    milestones, drop : tuple of float, float
+        Of the ``step`` kind.
+
+    Examples
+    --------
+    >>> Schedule("step", milestones=(0.5, 0.7, 0.9), drop=0.5)([0.0, 0.6, 0.95]).tolist()
+    [1.0, 0.5, 0.125]
+    """
+
+    kind: Literal["cosine", "step", "constant"] = "cosine"
+    warm_up: float = 0.0
+    floor: float = 0.01
+    milestones: tuple[float, ...] = ()
+    drop: float = 0.5
+
+    def __post_init__(self) -> None:
+        kinds = ("cosine", "step", "constant")
+        if self.kind not in kinds:
+            raise ValueError(
+                f"Got schedule kind={self.kind!r}, expected one of {', '.join(kinds)}."
+            )
+
+    def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
+        t = np.asarray(t, dtype=float)
+        rise = np.minimum(1.0, t / self.warm_up) if self.warm_up else np.ones_like(t)
+        if self.kind == "cosine":
+            return np.maximum(self.floor, (1 + np.cos(np.pi * t)) / 2) * rise
+        passed = (t[..., None] >= np.asarray(self.milestones)).sum(axis=-1)
+        return np.power(self.drop, passed) * rise
 
 
 @dataclass(frozen=True)

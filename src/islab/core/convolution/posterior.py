@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
-from islab.core.equations import inverse_softplus
-from islab.core.posterior import Initial, Posterior
 from islab.core.convolution.geometry import Convolution, ImageArchitecture, Shape
 from islab.core.convolution.network import Numbers, convolve, forward, pool, spread, unpool
 from islab.core.convolution.paths import fed_places, heard_places, used_weights
+from islab.core.equations import inverse_softplus
+from islab.core.posterior import Initial, Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork, used_multipliers
 
