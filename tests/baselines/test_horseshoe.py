@@ -7,7 +7,7 @@ from scipy import stats
 
 from islab.baselines.base import Plan
 from islab.baselines.horseshoe import HorseshoeNetwork, HorseshoeRegressor, learn_horseshoe
-from islab.baselines.scales import factors_kl
+from islab.baselines.shrinkage import factors_kl
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 from islab.core.priors import BIAS_TAU

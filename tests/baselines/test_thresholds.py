@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from islab.baselines.scales import Horseshoe
-from islab.baselines.thresholds import best_thresholds
+from islab.baselines.shrinkage import Horseshoe, best_thresholds
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 from islab.learn.engines import Problem

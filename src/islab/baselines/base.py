@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, ClassVar
 
+import numpy as np
+
 from islab.core.architecture import Architecture
-from islab.estimators.base import NetworkEstimator
+from islab.core.posterior import Posterior
+from islab.estimators.base import Mask, NetworkEstimator
+from islab.estimators.learned import Learned
 from islab.estimators.rules import Rules
 from islab.estimators.settings import check_params, hidden_widths
+from islab.estimators.unused import learnable, over_all_covariates
 from islab.learn.engines import Problem
 
 HIDDEN = (50, 50)
 FEWEST_STEPS, MOST_STEPS, EPOCHS = 2_000, 10_000, 100
 SMALLEST_BATCH, LARGEST_BATCH = 64, 512
+SLOWEST, FASTEST, DISTANCE = 0.005, 0.05, 10.0
 
 
 @dataclass(frozen=True)
@@ -76,3 +82,26 @@ class BaselineEstimator(NetworkEstimator):
             problem.x.shape[1], hidden, problem.y.shape[1], self._input_skip, activation
         )
         return Plan(network, batch, steps, rate)
+
+
+class PointEstimator(BaselineEstimator):
+    """A method adds ``_learn_point``, which learns a posterior of covariates that vary."""
+
+    def _plan(self, problem: Problem) -> Plan:
+        plan = super()._plan(problem)
+        return plan if self.learning_rate_init != "auto" else replace(plan, rate=rate_for(plan))
+
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        n_weights = self._plan(problem).architecture.n_weights
+        problem = replace(problem, x=problem.x[:, learnable(varies)])
+        learned = self._learn_point(problem, likelihood, self._plan(problem), seed)
+        assert isinstance(learned.weights, Posterior)
+        return replace(learned, weights=over_all_covariates(learned.weights, varies, n_weights))
+
+    def _learn_point(self, problem: Problem, likelihood: str, plan: Plan, seed: int) -> Learned:
+        raise NotImplementedError
+
+
+def rate_for(plan: Plan) -> float:
+    """A rate that lets weights go as far in a short training as in a long one."""
+    return float(np.clip(DISTANCE / plan.n_steps, SLOWEST, FASTEST))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
 from islab.baselines.dropout import TEMPERATURE, ConcreteDropout, drop_gate, dropout_penalty
-from islab.baselines.passes import Pass, input_layers
+from islab.baselines.replicas import Pass, input_layers
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import sigmoid

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from islab.baselines.passes import input_layers
+from islab.baselines.replicas import input_layers
 from islab.baselines.structure import NO_SPREAD
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior

@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
-from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
-from islab.baselines.scales import Horseshoe, factors_kl, factors_kl_slopes, log_moments
-from islab.baselines.thresholds import best_thresholds, expected_nll
+from islab.baselines.replicas import Pass, Spread, input_layers, normal_noise
+from islab.baselines.shrinkage import (
+    Horseshoe,
+    best_thresholds,
+    expected_nll,
+    factors_kl,
+    factors_kl_slopes,
+    log_moments,
+)
 from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
 from islab.core.priors import BIAS_TAU
@@ -221,7 +227,7 @@ def learn_horseshoe(
         Of the half-Cauchy prior of each layer's scale.
     threshold : float or "auto"
         Inputs with ``s2_z - m_z`` of at least this are pruned; see
-        :func:`~islab.baselines.thresholds.best_thresholds`.
+        :func:`~islab.baselines.shrinkage.best_thresholds`.
     varies : (covariates,), optional
         Covariates that are not constant; the weights of the others are 0.
     seed : int

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.baselines.base import Plan
+from islab.baselines.base import Plan, PointEstimator
 from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
-from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights

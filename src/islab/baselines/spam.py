@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.baselines.base import Plan
+from islab.baselines.base import Plan, PointEstimator
 from islab.baselines.descent import Descent, PlainNetwork, first_guess
 from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
 from islab.baselines.laplace import Laplace, approximate, in_last_layer, prior_groups, prune
-from islab.baselines.point import PointEstimator
 from islab.baselines.structure import with_structure
 from islab.core.network import forward
 from islab.core.paths import active_weights

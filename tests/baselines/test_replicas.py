@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from islab.baselines.passes import Pass, Spread, input_layers, normal_noise
+from islab.baselines.replicas import Pass, Spread, input_layers, normal_noise
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from islab.baselines.scales import (
+from islab.baselines.shrinkage import (
     Horseshoe,
     factors_kl,
     factors_kl_slopes,
