@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from islab.baselines.replicas import input_layers
 from islab.baselines.structure import lambda_of, rho_of
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import slab_kl
-from islab.core import families
 from islab.core.network import forward
 from islab.core.posterior import Posterior
 from islab.learn.engines.base import Problem
