@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.convolution.geometry import Convolution, ImageArchitecture
+from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork, feature_names
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.images.classifier import ISLaBImageClassifier
-from islab.core.convolution.geometry import Convolution, ImageArchitecture
-from islab.core.convolution.posterior import ImagePosterior
 from islab.images.settings import check_image_params
-from islab.core.convolution.posterior import SparseImageNetwork, feature_names
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.schema import (
     CLASS_TYPES,
