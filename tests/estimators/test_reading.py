@@ -8,7 +8,6 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier
-from islab.learn.engines import EngineChoice
 
 from .conftest import QUICK
 
@@ -93,41 +92,6 @@ def test_global_explanations_average_contributions_over_rows(classifier, table):
 def test_outputs_are_explained_by_class(three_classes, table):
     explained = three_classes.explain_local(table[:2], output="b")
     assert explained.outputs == ("b",)
-
-
-def interrupt_after(n_runs, monkeypatch):
-    """Presses Ctrl-C in the middle of training."""
-    create = EngineChoice.create
-
-    def create_impatient(self, *args):
-        engine = create(self, *args)
-        inner, left = engine.run, [n_runs]
-
-        def run(*args, **options):
-            left[0] -= 1
-            if left[0] < 0:
-                raise KeyboardInterrupt
-            return inner(*args, **options)
-
-        return _Impatient(engine, run)
-
-    monkeypatch.setattr(EngineChoice, "create", create_impatient)
-
-
-class _Impatient:
-    def __init__(self, engine, run):
-        self._engine, self.run = engine, run
-
-    def __getattr__(self, name):
-        return getattr(self._engine, name)
-
-
-def test_interrupted_training_keeps_the_best_model_so_far(table, labels, monkeypatch):
-    interrupt_after(2, monkeypatch)
-    model = ISLaBClassifier(**{**QUICK, "max_epochs": 500})
-    with pytest.warns(UserWarning, match="interrupted; the best model so far is kept"):
-        model.fit(table, labels)
-    assert model.score(table, labels) > 0.5
 
 
 SCRIPT = """

@@ -117,9 +117,16 @@ def test_a_checkpoint_whose_arrays_do_not_fit_is_named_with_a_remedy(tmp_path, p
         train(make_engine(), STAGE, n_rows=60, seed=5, checkpoint=Checkpoint(file))
 
 
-def test_interrupt_keeps_the_last_good_state():
+def test_an_interrupt_is_raised():
     stop = raise_after_two_runs(KeyboardInterrupt())
-    result = train(make_engine(), STAGE, n_rows=60, seed=5, report=stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(make_engine(), STAGE, n_rows=60, seed=5, report=stop)
+
+
+def test_an_interrupt_keeps_the_last_good_state_on_request():
+    stop = raise_after_two_runs(KeyboardInterrupt())
+    options = {"report": stop, "keep_interrupted": True}
+    result = train(make_engine(), STAGE, n_rows=60, seed=5, **options)
     assert result.interrupted
     assert len(result.history) == 2
     assert np.isfinite(result.elbo)

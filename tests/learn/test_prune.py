@@ -219,7 +219,7 @@ def test_a_trial_that_is_interrupted_leaves_the_network_as_it_was(monkeypatch):
 
     monkeypatch.setattr(EngineChoice, "create", create_and_stop)
     with pytest.warns(UserWarning, match="interrupted"):
-        found = fit(problem, "gaussian", recipe, seed=2)
+        found = fit(problem, "gaussian", recipe, seed=2, keep_interrupted=True)
     assert found.interrupted
     assert found.elbo == whole.elbo
 

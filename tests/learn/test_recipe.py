@@ -10,6 +10,7 @@ from sklearn.datasets import load_diabetes
 from islab.core.posterior import Initial
 from islab.core.priors import Prior
 from islab.learn import fit as fitting
+from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.fit import fit, fixed_structure
 from islab.learn.loop import TrainingError
@@ -262,20 +263,38 @@ def test_density_refers_to_the_network_even_if_the_linear_model_wins():
     assert found.posterior.n_weights_initial == 4 * 8 + 12 * 8 + 12
 
 
-def test_an_interrupted_fit_can_be_resumed(tmp_path):
+def test_an_interrupted_fit_can_be_resumed(tmp_path, monkeypatch):
     problem, recipe = diabetes(), small_recipe(n_restarts=2)
     whole = fit(problem, "gaussian", recipe, seed=3)
-    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
-    (tmp_path / "network-1.npz").unlink()
+    with monkeypatch.context() as patch:
+        stop_in(patch, 2)
+        with pytest.raises(RuntimeError, match="power cut"):
+            fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    assert {path.name for path in tmp_path.glob("*/*")} == {"linear.npz", "network-0.npz"}
     again = fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
     np.testing.assert_array_equal(again.posterior.mu, whole.posterior.mu)
 
 
+def stop_in(monkeypatch, number):
+    """The power is cut when this training starts."""
+    count = iter(range(100))
+
+    def maybe(*arguments, **options):
+        if next(count) == number:
+            raise RuntimeError("power cut")
+        return train(*arguments, **options)
+
+    monkeypatch.setattr(fitting, "train", maybe)
+
+
 @pytest.mark.parametrize("other", ["data", "weights", "seed", "settings"])
-def test_checkpoints_of_another_fit_are_refused(tmp_path, other):
+def test_another_fit_does_not_go_on_from_the_checkpoints(tmp_path, monkeypatch, other):
     problem, recipe = diabetes(), small_recipe(n_restarts=1)
-    recipe = replace(recipe, linear=replace(recipe.linear, n_steps=50), hidden=())
-    fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
+    recipe = replace(recipe, linear=replace(recipe.linear, n_steps=50))
+    with monkeypatch.context() as patch:
+        stop_in(patch, 1)
+        with pytest.raises(RuntimeError, match="power cut"):
+            fit(problem, "gaussian", recipe, seed=3, checkpoint=tmp_path)
     seed = 4 if other == "seed" else 3
     if other == "data":
         problem = replace(problem, x=problem.x + 1)
@@ -283,8 +302,17 @@ def test_checkpoints_of_another_fit_are_refused(tmp_path, other):
         problem = replace(problem, sample_weight=np.linspace(0, 2, problem.n_rows))
     if other == "settings":
         recipe = replace(recipe, linear=replace(recipe.linear, rate=0.01))
+    alone = fit(problem, "gaussian", recipe, seed=seed)
+    found = fit(problem, "gaussian", recipe, seed=seed, checkpoint=tmp_path)
+    assert found.elbos == alone.elbos
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
+    state = {"step": np.array(1), "finished": np.array(True)}
+    Checkpoint(tmp_path / "linear.npz", "one").write({}, state)
     with pytest.raises(ValueError, match=r"linear\.npz.*other data"):
-        fit(problem, "gaussian", recipe, seed=seed, checkpoint=tmp_path)
+        Checkpoint(tmp_path / "linear.npz", "another").read()
 
 
 def given_up(monkeypatch, *numbers):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from islab.cli import compare, demo, explain, fit, predict, report, summary
 
@@ -31,18 +34,19 @@ examples:
   islab demo
 """
 WRONG_INPUT = 2
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code.
 
-    What is wrong with the input is said in one line on stderr, with exit code 2.
+    What is wrong with the input is said in one line on stderr, with exit code 2. Ctrl-C ends
+    with 130 and SIGTERM with 143; files that were there before are left as they were.
     """
     parser = make_parser()
     args = parser.parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with _sigterm_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always", UserWarning)
             COMMANDS[args.command].run(args)
@@ -50,6 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader has enough; a second error at exit would be no news.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _Terminated:
+        _say("terminated")
+        return TERMINATED
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
@@ -57,6 +64,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: {error or type(error).__name__}")
         return WRONG_INPUT
     return 0
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: ends a command as Ctrl-C does."""
+
+
+def _raise_terminated(*_: Any) -> NoReturn:
+    raise _Terminated
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM raises an exception inside, so that temporary files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -11,6 +11,8 @@ import ast
 import json
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from islab.cli.tables import add_column_arguments, read_training, require_output
@@ -22,6 +24,7 @@ examples:
   islab fit houses.tsv --target price --drop id --sparsity 0.8 -o model.islab
   islab fit visits.parquet --target visits --task counts --set max_epochs=50 -o model.islab
   islab fit patients.csv --target diagnosis -o model.islab --report report.html
+  islab fit patients.csv --target diagnosis -o model.islab --resume
 """
 TASKS = ("classification", "regression", "counts")
 
@@ -49,6 +52,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", metavar="FILE", help="HTML to write: the model, and the rows it learned from"
     )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="keep the state of the fit there; the same command goes on from it after a crash",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="the same with a folder next to the model, MODEL.checkpoint, removed at the end",
+    )
     parser.add_argument("--json", action="store_true", help="say it in JSON")
 
 
@@ -70,6 +83,9 @@ def run(args: argparse.Namespace) -> None:
     model.fit(X, y)
     seconds = time.perf_counter() - start
     model.save(args.output, sparse=args.sparse)
+    if args.resume and args.checkpoint is None:
+        with suppress(OSError):  # another fit may have its state there
+            Path(checkpoint_folder(args)).rmdir()
     if args.report is not None:
         model.report(args.report, X, y)
     if args.json:
@@ -92,6 +108,8 @@ def make_estimator(task: str, args: argparse.Namespace) -> Any:
         "verbose": sys.stderr.isatty(),
         **dict(map(_setting, args.set)),
     }
+    if args.resume or args.checkpoint is not None:
+        params["checkpoint"] = checkpoint_folder(args)
     if args.sparsity is not None:
         params["sparsity"] = args.sparsity
     if task == "counts":
@@ -101,6 +119,11 @@ def make_estimator(task: str, args: argparse.Namespace) -> Any:
         if name not in known:
             raise ValueError(f"Got --set {name}, expected one of {', '.join(known)}")
     return cls(**params)
+
+
+def checkpoint_folder(args: argparse.Namespace) -> str:
+    """Where the fit keeps its state."""
+    return args.checkpoint or f"{args.output}.checkpoint"
 
 
 def _setting(text: str) -> tuple[str, Any]:

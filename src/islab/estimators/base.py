@@ -64,6 +64,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
     elbo_: float | None
     chosen_: dict[str, float]
     disagreement_: str | None = None
+    interrupted_: bool
     seed_: int
     n_features_in_: int
     missing: str
@@ -107,6 +108,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.history_ = learned.history
         self.elbo_ = learned.elbo
         self.chosen_ = learned.chosen
+        self.interrupted_ = learned.interrupted
         self.seed_ = seed
         self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from islab.core import families
@@ -10,7 +12,7 @@ from islab.core.architecture import Architecture
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.regressor import NetworkRegressor
-from islab.estimators.settings import engine_choice, make_recipe
+from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
 from islab.estimators.unused import learnable, over_all_covariates
 from islab.learn.engines import Problem
 from islab.learn.fit import fit as fit_recipe
@@ -48,6 +50,8 @@ class ISLaBEstimator(NetworkEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
+        on_interrupt: str = "auto",
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -73,9 +77,18 @@ class ISLaBEstimator(NetworkEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         params = self.get_params(deep=False)
+        if self.checkpoint is not None and self.random_state is None:
+            warnings.warn(
+                "Got a checkpoint without a random_state: each fit has a seed of its own, and "
+                "none goes on from another; try random_state=0.",
+                UserWarning,
+                stacklevel=4,
+            )
         n_outputs = problem.y.shape[1]
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         x = problem.x[:, learnable(varies)]
@@ -88,10 +101,12 @@ class ISLaBEstimator(NetworkEstimator):
             engine=engine_choice(params),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
         )
         whole = Architecture(len(varies), recipe.hidden, n_outputs, recipe.input_skip)
         posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
-        return Learned(posterior, found.history, float(found.elbo))
+        return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
 
 
 class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
@@ -153,6 +168,13 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Same number, same model. Predictions are the same each time in any case.
     verbose : bool
         Show a progress bar.
+    checkpoint : path, optional
+        Folder in which a fit keeps its state, so that the same fit goes on from there after a
+        crash and ends in the same model; emptied once the fit is done. Needs a ``random_state``.
+    on_interrupt : {"auto", "raise", "keep"}
+        What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the
+        best model so far with a warning. "auto" keeps it in an interactive session with
+        ``verbose=True`` and raises otherwise.
 
     Attributes
     ----------
@@ -165,6 +187,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     n_used_weights_ : int
     elbo_ : float
     history_ : History
+    interrupted_ : bool
+        Whether training was interrupted and kept before its end.
     columns_ : ColumnEncoder
         How tables become covariates.
     n_features_in_ : int
@@ -208,6 +232,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
+        on_interrupt: str = "auto",
     ) -> None:
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -234,6 +260,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            checkpoint=checkpoint,
+            on_interrupt=on_interrupt,
         )
         self.class_weight = class_weight
 
@@ -297,6 +325,13 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Same number, same model. Predictions are the same each time in any case.
     verbose : bool
         Show a progress bar.
+    checkpoint : path, optional
+        Folder in which a fit keeps its state, so that the same fit goes on from there after a
+        crash and ends in the same model; emptied once the fit is done. Needs a ``random_state``.
+    on_interrupt : {"auto", "raise", "keep"}
+        What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the
+        best model so far with a warning. "auto" keeps it in an interactive session with
+        ``verbose=True`` and raises otherwise.
 
     Attributes
     ----------
@@ -307,6 +342,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     n_used_weights_ : int
     elbo_ : float
     history_ : History
+    interrupted_ : bool
+        Whether training was interrupted and kept before its end.
     columns_ : ColumnEncoder
         How tables become covariates.
     n_outputs_ : int
@@ -351,6 +388,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
+        on_interrupt: str = "auto",
     ) -> None:
         super().__init__(
             hidden_layer_sizes=hidden_layer_sizes,
@@ -377,5 +416,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            checkpoint=checkpoint,
+            on_interrupt=on_interrupt,
         )
         self.likelihood = likelihood

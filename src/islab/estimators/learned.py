@@ -64,9 +64,12 @@ class Learned:
         If the method has such a bound.
     chosen : dict
         What "auto" stood for, by the parameter's name, where the method chose by held-out rows.
+    interrupted : bool
+        Whether the person ended training early and kept what there was.
     """
 
     weights: WeightDistribution
     history: History
     elbo: float | None = None
     chosen: dict[str, float] = field(default_factory=dict)
+    interrupted: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, inf
@@ -19,6 +21,7 @@ from islab.tables.columns import MISSING
 
 NEVER = inf
 MOST_DRAWS = 1_000_000
+ON_INTERRUPT = ("auto", "raise", "keep")
 
 
 def make_recipe(
@@ -69,6 +72,15 @@ def engine_choice(params: dict[str, Any]) -> EngineChoice:
     if params["posterior"] == "flow":
         options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}
     return EngineChoice(params["engine"], params["posterior"], params["device"], options)
+
+
+def keeps_interrupted(on_interrupt: str, verbose: bool) -> bool:
+    """Whether a fit that is interrupted keeps the best model so far.
+
+    Unless it is asked for, only where a person watches a progress bar and presses Ctrl-C.
+    """
+    interactive = hasattr(sys, "ps1") or bool(sys.flags.interactive)
+    return on_interrupt == "keep" or (on_interrupt == "auto" and bool(verbose) and interactive)
 
 
 def hidden_widths(sizes: Any) -> tuple[int, ...]:
@@ -181,4 +193,9 @@ _RULES: Rules = {
     "missing": (one_of(*MISSING), f"one of {', '.join(MISSING)}"),
     "shrink": (flag, _FLAG),
     "early_stopping": (flag, _FLAG),
+    "checkpoint": (
+        lambda value: value is None or (isinstance(value, str | os.PathLike) and str(value) != ""),
+        "None or the path of a folder",
+    ),
+    "on_interrupt": (one_of(*ON_INTERRUPT), f"one of {', '.join(ON_INTERRUPT)}"),
 }

@@ -53,6 +53,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "n_weights_initial": int(network.n_weights_initial),
         "elbo": estimator.elbo_,
         "chosen": estimator.chosen_,
+        **({"interrupted": True} if estimator.interrupted_ else {}),
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
     }
@@ -64,6 +65,8 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
 
 def _params(estimator: NetworkEstimator) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
+    # Where a fit kept its state is no part of the model, and says something of the machine.
+    params.pop("checkpoint", None)
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = None
     return params
@@ -83,7 +86,9 @@ def from_state(
 ) -> NetworkEstimator:
     """The estimator of a description that may come from a stranger, or ValueError."""
     record, held = as_record(description, TableRecord), Held(arrays)
-    estimator = cls(**params_of(record.params, set(cls().get_params(deep=False))))
+    # A file must not say where a later fit writes.
+    known = set(cls().get_params(deep=False)) - {"checkpoint"}
+    estimator = cls(**params_of(record.params, known))
     estimator._check_params()
     columns = _columns(record.columns)
     if record.n_features != len(columns.variables):
@@ -105,6 +110,7 @@ def from_state(
     if set(record.chosen) - set(estimator.get_params(deep=False)):
         raise ValueError("it has chosen an unknown parameter")
     estimator.chosen_ = record.chosen
+    estimator.interrupted_ = record.interrupted
     estimator.seed_ = record.seed
     _set_target(estimator, record.target)
     held.require_no_others()

@@ -120,6 +120,8 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
     }
+    if estimator.interrupted_:
+        facts["training"] = "interrupted before its end; the best model so far"
     if estimator.elbo_ is not None:
         facts["ELBO"] = f"{estimator.elbo_:.2f}"
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}

@@ -87,6 +87,7 @@ class TableRecord(NetworkRecord):
     features: list[str] | None = None
     elbo: float | None = None
     chosen: dict[str, float] = {}
+    interrupted: bool = False
 
 
 class ImageClassesRecord(Struct):

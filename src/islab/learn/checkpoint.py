@@ -5,9 +5,10 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
+from time import monotonic
 from typing import IO
 
 import numpy as np
@@ -18,9 +19,22 @@ from islab.io.files import replacing
 Arrays = dict[str, NDArray]
 
 ENGINE, LOOP, OWNER = "engine/", "loop/", "owner"
+SHARE_OF_TIME = 0.05
 
 
-@dataclass(frozen=True)
+def own_folder(checkpoint: str | Path, owner: str) -> Path:
+    """The folder of one fit among those that share a folder; both are made if need be."""
+    folder = Path(checkpoint) / owner[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise ValueError(
+            f"Got checkpoint={str(checkpoint)!r}, which is a file, expected a folder."
+        ) from error
+    return folder
+
+
+@dataclass
 class Checkpoint:
     """Where a stage keeps its state, and whose it is.
 
@@ -33,9 +47,21 @@ class Checkpoint:
 
     path: Path
     owner: str = ""
+    _next: float = field(default=0.0, init=False)
 
     def write(self, engine: Arrays, loop: Arrays) -> None:
-        """Replaces the file in one move, so that a crash leaves the old one or the new one."""
+        """Replaces the file in one move, so that a crash leaves the old one or the new one.
+
+        Unless the stage is finished it does so only now and then, to take a small share of the
+        time.
+        """
+        start = monotonic()
+        if start < self._next and not loop["finished"]:
+            return
+        self._replace(engine, loop)
+        self._next = monotonic() + (monotonic() - start) / SHARE_OF_TIME
+
+    def _replace(self, engine: Arrays, loop: Arrays) -> None:
         arrays = {ENGINE + name: array for name, array in engine.items()}
         arrays |= {LOOP + name: array for name, array in loop.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,9 @@ independent weights have found, which is small by then.
 
 from __future__ import annotations
 
+import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,10 +22,10 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.core.priors import Prior
-from islab.learn.checkpoint import Checkpoint
+from islab.learn.checkpoint import Checkpoint, own_folder
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.base import LARGEST_LAMBDA
-from islab.learn.history import History, ProgressBar
+from islab.learn.history import History, ProgressBar, Together
 from islab.learn.loop import TrainingError
 from islab.learn.parallel import in_parallel
 from islab.learn.prune import Prune, removals
@@ -71,8 +72,6 @@ class Fit:
     def continued(self, later: Trained) -> Fit:
         """The same with a further stage behind it."""
         n_weights = self.posterior.n_weights_initial
-        if later.interrupted:
-            _warn_of_interruption()
         return replace(
             self,
             posterior=later.posterior.copy(n_weights_initial=n_weights),
@@ -95,6 +94,7 @@ def fit(
     n_jobs: int | None = None,
     verbose: bool = False,
     checkpoint: str | Path | None = None,
+    keep_interrupted: bool = False,
 ) -> Fit:
     """Learns a posterior.
 
@@ -113,28 +113,34 @@ def fit(
     verbose : bool
         Show a progress bar.
     checkpoint : path, optional
-        Folder for checkpoints; a later call with the same arguments goes on from there, and one
-        with others is refused.
+        Folder for checkpoints: a later call with the same arguments goes on from there. Each fit
+        has a folder of its own in it, which is removed when the fit is done.
+    keep_interrupted : bool
+        Whether KeyboardInterrupt ends training with the best model so far, a warning and a mark,
+        instead of being raised. It is raised in any case if there is no model yet.
     """
     engine = (engine or EngineChoice()).serving(likelihood, recipe.activation)
-    folder = None if checkpoint is None else Path(checkpoint)
-    session = _Session(problem, likelihood, recipe, engine, folder)
-    seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
+    session = _Session(problem, likelihood, recipe, engine, None, keep_interrupted)
+    if checkpoint is not None:
+        session = replace(session, folder=own_folder(checkpoint, session.owner(str(seed))))
+    best: Fit | None = None
     with ProgressBar(recipe.n_steps(engine.posterior), enabled=verbose) as bar:
-        linear = session.linear(seeds[0], bar.report) if recipe.linear else None
-        if linear is not None and linear.interrupted:
-            return _choose({"linear": linear}, session.n_weights)
-        n_runs = recipe.n_restarts if recipe.hidden else 1
-        candidates = session.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
-        if linear is not None:
-            candidates["linear"] = linear
-        best = _choose(candidates, session.n_weights)
-        if recipe.prune and not best.interrupted:
-            best = session.prune(best, recipe.prune, seeds[-1])
-        if recipe.refine and not best.interrupted:
-            best = best.continued(session.refine(best, seeds[-1], bar.report))
-        if session.flow_joins and not best.interrupted:
-            best = best.continued(session.flow(best, seeds[-1], bar.report))
+        try:
+            for found in session.models(seed, n_jobs, bar):
+                best = found
+                if best.interrupted:
+                    break
+        except KeyboardInterrupt:
+            if best is None or not keep_interrupted:
+                raise
+            best = replace(best, interrupted=True)
+    assert best is not None
+    if best.interrupted:
+        warnings.warn(
+            "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=2
+        )
+    elif session.folder is not None:
+        shutil.rmtree(session.folder, ignore_errors=True)
     return best
 
 
@@ -147,6 +153,30 @@ class _Session:
     recipe: Recipe
     engine: EngineChoice
     folder: Path | None
+    keep_interrupted: bool = False
+
+    def models(self, seed: int, n_jobs: int | None, bar: ProgressBar) -> Iterator[Fit]:
+        """Ever better models, stage by stage; the last one is the answer."""
+        recipe = self.recipe
+        seeds = np.random.SeedSequence(seed).generate_state(recipe.n_restarts + 2).tolist()
+        linear = self.linear(seeds[0], bar.report) if recipe.linear else None
+        if linear is not None and (linear.interrupted or np.isfinite(linear.objective)):
+            yield _choose({"linear": linear}, self.n_weights)
+        n_runs = recipe.n_restarts if recipe.hidden else 1
+        candidates = self.networks(linear, seeds[1:-1][:n_runs], n_jobs, bar)
+        if linear is not None:
+            candidates["linear"] = linear
+        best = _choose(candidates, self.n_weights)
+        yield best
+        if recipe.prune:
+            for smaller in self.prune(best, recipe.prune, seeds[-1]):
+                best = smaller
+                yield best
+        if recipe.refine:
+            best = best.continued(self.refine(best, seeds[-1], bar.report))
+            yield best
+        if self.flow_joins:
+            yield best.continued(self.flow(best, seeds[-1], bar.report))
 
     def linear(self, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.linear is not None
@@ -157,26 +187,13 @@ class _Session:
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
     ) -> dict[str, Trained]:
         """A network for each seed, by name; those that had to be given up are left out."""
-        session = self._before_flow
-        style = session.engine.resolve().parallel
-        shared = n_jobs in (None, 1) or style == "threads"
-        report = bar.report if shared else None
-        jobs = (
-            delayed(session.network)(linear, number, seed, report)
-            for number, seed in enumerate(seeds)
-        )
         runs: dict[str, Trained] = {}
         given_up: list[TrainingError] = []
-        # Runs that share the machine must not each take all of it for their matrix products.
-        with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
-            results = in_parallel(jobs, n_jobs=n_jobs, prefer=style)
-            for number, run in enumerate(results):
-                if isinstance(run, TrainingError):
-                    given_up.append(run)
-                    continue
+        for number, run in enumerate(self._restarts(linear, seeds, n_jobs, bar)):
+            if isinstance(run, TrainingError):
+                given_up.append(run)
+            elif run is not None:
                 runs[f"network {number}"] = run
-                if run.interrupted:
-                    break
         if given_up and not runs and linear is None:
             raise given_up[0]
         if given_up:
@@ -184,14 +201,57 @@ class _Session:
                 f"{len(given_up)} of {len(seeds)} networks had to be given up and are left out. "
                 f"{given_up[0]}",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return runs
 
+    def _restarts(
+        self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
+    ) -> list[Trained | TrainingError | None]:
+        """What each seed has come to; None for those that an interrupt left without a result."""
+        session = self._before_flow
+        style = session.engine.resolve().parallel
+        shared = n_jobs in (None, 1) or style == "threads"
+        together = Together(bar.report if shared else None)
+        jobs = (
+            delayed(session.network)(linear, number, seed, together)
+            for number, seed in enumerate(seeds)
+        )
+        runs: list[Trained | TrainingError | None] = []
+        try:
+            # Runs that share the machine must not each take all of it for their matrix products.
+            with threadpool_limits(None if n_jobs in (None, 1) else 1, user_api="blas"):
+                for run in in_parallel(jobs, n_jobs=n_jobs, prefer=style):
+                    runs.append(run)
+                    if isinstance(run, Trained) and run.interrupted:
+                        break
+        except KeyboardInterrupt:
+            ended = together.stop()
+            if not (self.keep_interrupted and any(isinstance(e, Trained) for e in ended.values())):
+                raise
+            runs = [ended.get(number) for number in range(len(seeds))]
+        return runs
+
     def network(
-        self, linear: Trained | None, number: int, seed: int, report: Callable | None
+        self, linear: Trained | None, number: int, seed: int, together: Together
+    ) -> Trained | TrainingError | None:
+        """What training gave, or why it was given up; None if another thread was interrupted."""
+        if together.stopped:
+            return None
+        together.started.append(number)
+        ended: Trained | TrainingError | None = None
+        try:
+            ended = self._network(linear, number, seed, together)
+        except KeyboardInterrupt:
+            if not together.stopped:
+                raise
+        finally:
+            together.ended[number] = ended
+        return ended
+
+    def _network(
+        self, linear: Trained | None, number: int, seed: int, report: Callable
     ) -> Trained | TrainingError:
-        """What training gave, or why it was given up."""
         recipe = self.recipe
         start = self._start(recipe.hidden, recipe.initial, seed)
         stage = recipe.network
@@ -203,14 +263,14 @@ class _Session:
         except TrainingError as error:
             return error
 
-    def prune(self, best: Fit, how: Prune, seed: int) -> Fit:
-        """The winner without the weights it can do without.
+    def prune(self, best: Fit, how: Prune, seed: int) -> Iterator[Fit]:
+        """The winner without the weights it can do without, smaller and smaller.
 
         All that promise a gain leave at once; if that is too much, half of them, and so on.
         """
         if not how.linear and not any(best.posterior.architecture.hidden):
-            return best
-        session = replace(self._before_flow, folder=None)
+            return
+        session = self._before_flow
         weight, failures, n_trials = how.stage.kl_weight, 0, 0
         while failures < how.patience and n_trials < how.n_trials:
             sets = removals(
@@ -220,24 +280,25 @@ class _Session:
                 break
             smaller, size = None, len(sets)
             while smaller is None and size and n_trials < how.n_trials:
-                smaller = session._without(np.concatenate(sets[:size]), best, how, seed)
+                chosen = np.concatenate(sets[:size])
+                smaller = session._without(chosen, best, how, seed, f"prune-{n_trials}")
                 size, n_trials = size // 2, n_trials + 1
             if smaller is None:
                 failures += 1
             elif smaller.interrupted:
-                _warn_of_interruption()
-                return replace(best, interrupted=True)
+                yield replace(best, interrupted=True)
+                return
             else:
                 best, failures = best.continued(smaller), 0
-        return best
+                yield best
 
     def _without(
-        self, weights: NDArray[np.intp], best: Fit, how: Prune, seed: int
+        self, weights: NDArray[np.intp], best: Fit, how: Prune, seed: int, name: str
     ) -> Trained | None:
         """Training without these weights, or None if that is no better."""
         start = best.posterior.copy()
         start.lam[weights] = -LARGEST_LAMBDA
-        trial = self._train(start, how.stage, seed, None, "", best.prior, best.n_initial)
+        trial = self._train(start, how.stage, seed, None, name, best.prior, best.n_initial)
         n_fewer = best.posterior.used_weights().sum() - trial.posterior.used_weights().sum()
         fits = trial.nll <= best.nll + how.tolerance * n_fewer
         better = fits and trial.objective > best.objective
@@ -315,15 +376,21 @@ class _Session:
             n_initial=n_initial,
             report=report,
             checkpoint=self._checkpoint(name, stage, seed),
+            keep_interrupted=self.keep_interrupted,
         )
 
     def _checkpoint(self, name: str, stage: Stage, seed: int) -> Checkpoint | None:
         if self.folder is None:
             return None
-        owner = sha256(repr((self.likelihood, self.recipe, self.engine, stage, seed)).encode())
+        return Checkpoint(self.folder / f"{name}.npz", self.owner(repr((stage, seed))))
+
+    def owner(self, part: str) -> str:
+        """What stands for the data, the settings and a part of the fit."""
+        settings = (self.likelihood, self.recipe, self.engine, part)
+        owner = sha256(repr(settings).encode())
         for array in (self.problem.x, self.problem.y, self.problem.row_weights):
             owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        return Checkpoint(self.folder / f"{name}.npz", owner.hexdigest())
+        return owner.hexdigest()
 
 
 def fixed_structure(posterior: Posterior) -> Posterior:
@@ -366,9 +433,6 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
     if "linear" in finite and not _uses_hidden(finite[name].posterior):
         name = "linear"
     winner = finite[name]
-    interrupted = any(run.interrupted for run in candidates.values())
-    if interrupted:
-        _warn_of_interruption()
     return Fit(
         posterior=winner.posterior.copy(n_weights_initial=n_weights),
         nll=winner.nll,
@@ -378,13 +442,7 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         history=winner.history,
         n_initial=winner.n_initial,
         elbos={name: run.elbo for name, run in candidates.items()},
-        interrupted=interrupted,
-    )
-
-
-def _warn_of_interruption() -> None:
-    warnings.warn(
-        "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=4
+        interrupted=any(run.interrupted for run in candidates.values()),
     )
 
 

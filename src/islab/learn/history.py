@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -109,3 +111,29 @@ class ProgressBar:
     ) -> None:
         if self.bar is not None:
             self.bar.close()
+
+
+class Together:
+    """Restarts that run at the same time in one process, so that they can end together.
+
+    Only the main thread sees an interrupt; the others learn of it here, after their present run
+    of steps. In another process the object is a copy that nobody writes to.
+    """
+
+    def __init__(self, report: Callable | None) -> None:
+        self.report, self.stopped = report, False
+        self.started: list[int] = []
+        self.ended: dict[int, Any] = {}
+
+    def __call__(self, steps: int, record: dict[str, float]) -> None:
+        if self.stopped:
+            raise KeyboardInterrupt
+        if self.report is not None:
+            self.report(steps, record)
+
+    def stop(self) -> dict[int, Any]:
+        """What the restarts have come to, once all of them have ended."""
+        self.stopped = True
+        while len(self.ended) < len(self.started):
+            sleep(0.01)
+        return self.ended

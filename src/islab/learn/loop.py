@@ -93,6 +93,7 @@ def run_stage(
     shuffle: bool = True,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
+    keep_interrupted: bool = False,
 ) -> Progress:
     """Carries out a stage on a learner.
 
@@ -111,6 +112,9 @@ def run_stage(
         resumed stage ends in the same numbers as an uninterrupted one.
     report : callable, optional
         Called after every run with the steps taken and the latest record.
+    keep_interrupted : bool
+        Whether KeyboardInterrupt ends the stage early, with the last good state and a mark,
+        instead of being raised.
     """
     progress = Progress()
     if checkpoint is not None and (saved := checkpoint.read()):
@@ -130,6 +134,8 @@ def run_stage(
             if report is not None and len(progress.history):
                 report(taken, progress.history.last())
     except KeyboardInterrupt:
+        if not keep_interrupted:
+            raise
         learner.restore(good[0])
         progress.take(good[1])
         progress.interrupted = True

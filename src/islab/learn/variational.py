@@ -53,6 +53,7 @@ def train(
     n_initial: NDArray[np.intp] | None = None,
     checkpoint: Checkpoint | None = None,
     report: Report | None = None,
+    keep_interrupted: bool = False,
 ) -> Trained:
     """Carries out a stage on an engine.
 
@@ -68,12 +69,18 @@ def train(
         Starts from this prior instead of the stage's ``tau`` and ``psi``.
     n_initial : (blocks,), optional
         Weights of each block before an earlier stage dropped units; they still count.
-    checkpoint, report : optional
+    checkpoint, report, keep_interrupted : optional
         See :func:`~islab.learn.loop.run_stage`.
     """
     learner = SpikeAndSlab(engine, stage, prior, n_initial)
     progress = run_stage(
-        learner, stage, n_rows=n_rows, seed=seed, checkpoint=checkpoint, report=report
+        learner,
+        stage,
+        n_rows=n_rows,
+        seed=seed,
+        checkpoint=checkpoint,
+        report=report,
+        keep_interrupted=keep_interrupted,
     )
     nll, kl = engine.expected_nll(ELBO_PASSES, seed), learner.kl()
     return Trained(
