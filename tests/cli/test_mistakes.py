@@ -1,6 +1,20 @@
 """Mistakes end in one line on stderr and exit code 2."""
 
+import bz2
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
 import pytest
+
+from islab import ISLaBClassifier
 
 from .conftest import run
 
@@ -155,3 +169,178 @@ def test_warnings_are_one_line_each(capsys, folder, table, tmp_path):
     assert code == 0
     assert err.startswith("islab: warning: Got 'violet'")
     assert len(err.splitlines()) == 1
+
+
+# -- files that are damaged, and what a table may put into messages --------------------------------
+
+COMPRESSIONS = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zip": lambda content: zipped(content),
+}
+TEXT = b"a,b,y\n" + b"".join(b"%d,%d,%d\n" % (n, n * n % 97, n % 2) for n in range(300))
+
+
+def zipped(content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.csv", content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", COMPRESSIONS)
+def test_compressed_files_that_are_cut_short(capsys, tmp_path, kind):
+    content = COMPRESSIONS[kind](TEXT)
+    (tmp_path / f"data.csv.{kind}").write_bytes(content[: len(content) // 2])
+    line = one_line(capsys, "fit", tmp_path / f"data.csv.{kind}", "--target", "y", "-o", "never")
+    assert "cannot be decompressed" in line
+
+
+@pytest.mark.parametrize("kind", COMPRESSIONS)
+def test_compressed_files_that_are_altered(capsys, tmp_path, kind):
+    content = bytearray(COMPRESSIONS[kind](TEXT))
+    content[80:160] = bytes(80)
+    (tmp_path / f"data.csv.{kind}").write_bytes(bytes(content))
+    code, _, err = run(
+        capsys, "fit", tmp_path / f"data.csv.{kind}", "--target", "y", "-o", tmp_path / "m"
+    )
+    assert code == 2
+    assert "islab: error: " in err
+
+
+def test_parquet_files_that_are_altered(capsys, tmp_path, folder, table):
+    pytest.importorskip("pyarrow")
+    table.to_parquet(tmp_path / "data.parquet")
+    whole = (tmp_path / "data.parquet").read_bytes()
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        content = bytearray(whole)
+        for place in rng.integers(len(content), size=4):
+            content[place] = rng.integers(256)
+        (tmp_path / "data.parquet").write_bytes(bytes(content))
+        code, _, err = run(
+            capsys,
+            "predict",
+            folder / "state.islab",
+            tmp_path / "data.parquet",
+            "-o",
+            tmp_path / "p",
+        )
+        assert code == 0 or err.startswith("islab: error: ")
+
+
+def test_metadata_of_a_parquet_file_that_do_not_fit_it(capsys, tmp_path, folder, table):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    whole = arrow.Table.from_pandas(table)
+    metadata = {b"pandas": whole.schema.metadata[b"pandas"].replace(b"pandas_type", b"pandas_tyke")}
+    parquet.write_table(whole.replace_schema_metadata(metadata), tmp_path / "data.parquet")
+    line = one_line(capsys, "predict", folder / "state.islab", tmp_path / "data.parquet")
+    assert "cannot be read as Parquet" in line
+
+
+def spoilt(table, path, value, row=3):
+    """The table with one cell of its numbers altered."""
+    column = table["noise"].astype(str)
+    column[row] = value
+    table.assign(noise=column).to_csv(path, index=False)
+    return path
+
+
+def test_a_huge_cell_does_not_make_a_huge_message(capsys, tmp_path, table):
+    path = spoilt(table, tmp_path / "data.csv", "x" * 1_000_000)
+    assert len(one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")) < 500
+
+
+def test_a_number_with_underscores_is_blamed_itself(capsys, tmp_path, table):
+    path = spoilt(table, tmp_path / "data.csv", "1_000")
+    line = one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")
+    assert "Got '1_000' in column 'noise' (row 3)" in line
+
+
+NAME = "\x1b[2Jsize\x07"
+
+
+@pytest.fixture
+def hostile(tmp_path, table):
+    """A table and a model with a name that a terminal would obey."""
+    columns = table[["size", "state"]].rename(columns={"size": NAME})
+    columns.to_csv(tmp_path / "data.csv", index=False)
+    model = ISLaBClassifier(max_epochs=30, n_restarts=1, hidden_layer_sizes=(), random_state=0)
+    model.fit(columns[[NAME]], columns["state"].replace("ill", "\x1b[31mill")).save(tmp_path / "m")
+    return tmp_path / "m", tmp_path / "data.csv"
+
+
+@pytest.mark.parametrize(
+    "command", [["summary"], ["explain"], ["explain", "data"], ["predict", "data"]]
+)
+def test_names_do_not_reach_the_terminal_as_commands(capsys, hostile, monkeypatch, command):
+    model, data = hostile
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    code, out, err = run(capsys, command[0], model, *[data] * (len(command) - 1))
+    assert code == 0
+    assert out
+    assert "\x1b" not in out + err
+    assert "\x07" not in out + err
+
+
+def test_messages_do_not_reach_the_terminal_as_commands(capsys, hostile, tmp_path):
+    (tmp_path / "other.csv").write_text("\x1b[2Jweight\n1\n")
+    _, _, err = run(capsys, "predict", hostile[0], tmp_path / "other.csv")
+    assert "weight" in err
+    assert "\x1b" not in err
+
+
+def test_a_closed_output_is_said_in_one_line(folder):
+    command = f"{sys.executable} -m islab summary {folder / 'state.islab'} >&-"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "islab: error: standard output is closed; try > /dev/null\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_in_one_line(folder):
+    command = f"{sys.executable} -m islab summary {folder / 'state.islab'} > /dev/full"
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1
+    assert "No space left" in ended.stderr
+
+
+# -- classes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def formulas(tmp_path, table):
+    model = ISLaBClassifier(max_epochs=30, n_restarts=1, hidden_layer_sizes=(), random_state=0)
+    classes = table["state"].replace({"ill": "=cmd()", "well": "@SUM(A1)"})
+    model.fit(table[["size"]], classes).save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize(("options", "start"), [([], "="), (["--escape-formulas"], "'=")])
+def test_labels_that_are_formulas_are_escaped_on_request(capsys, formulas, folder, options, start):
+    _, out, _ = run(capsys, "predict", formulas, folder / "data.csv", *options)
+    cells = pd.read_csv(io.StringIO(out))["prediction"]
+    assert set(cells) == {f"{start}cmd()", f"{start[:-1]}@SUM(A1)"}
+
+
+def test_the_first_of_two_classes_can_be_explained(capsys, folder):
+    def explained(name):
+        arguments = ["explain", folder / "state.islab", folder / "data.csv", "--json"]
+        code, out, _ = run(capsys, *arguments, "--class", name)
+        assert code == 0
+        return json.loads(out)
+
+    first, second = explained("ill"), explained("well")
+    for one, other in zip(first["covariates"], second["covariates"], strict=True):
+        assert one["output"] == "ill"
+        assert one["contribution"] == -other["contribution"]
+        assert one["contribution_lower"] == -other["contribution_upper"]
+    one, other = first["predictions"][0], second["predictions"][0]
+    assert one["response"] + other["response"] == pytest.approx(1)
+    assert one["response_lower"] + other["response_upper"] == pytest.approx(1)
+
+
+def test_the_network_of_the_first_of_two_classes_is_shown(capsys, folder):
+    assert run(capsys, "explain", folder / "state.islab", "--class", "ill")[0] == 0

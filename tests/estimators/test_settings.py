@@ -128,3 +128,9 @@ def test_a_network_without_input_skip_does_not_start_from_a_linear_model():
 def test_an_unknown_device_is_named():
     with pytest.raises(ValueError, match=r"Got device='gpu', expected one of cpu, cuda"):
         ISLaBClassifier(device="gpu").fit(np.eye(20), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("value", [("a", "b"), (None, 1.0), (0.0, float("nan")), (1, 2, 3)])
+def test_bounds_of_the_inclusion_parameters_are_numbers(value):
+    with pytest.raises(ValueError, match=r"Got inclusion_init=.*expected 'auto', a keyword"):
+        ISLaBRegressor(inclusion_init=value).fit(np.ones((5, 1)), np.arange(5.0))

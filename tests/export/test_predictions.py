@@ -208,6 +208,22 @@ def test_latex_escapes_what_tex_would_read(make_network):
     assert r"\$\textbackslash{}alpha\_1\textasciicircum{}2\$ \& 50\% \#tag" in latex
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ('5" pipe', r"\text{5'' pipe}"),
+        ("Ås é", r"\text{\r{A}s \'{e}}"),
+        ("\N{GREEK SMALL LETTER SIGMA} in µm", r"\text{\ensuremath{\sigma} in \ensuremath{\mu}m}"),
+        ("\N{PILE OF POO} x", r"\text{[U+1F4A9] x}"),
+        ("身長", r"\text{[U+8EAB][U+9577]}"),
+    ],
+)
+def test_latex_spells_names_in_ascii_that_every_latex_knows(name, written):
+    from islab.export.formula import _latex_name
+
+    assert _latex_name(name) == written
+
+
 def test_digits_round_the_numbers(make_network):
     numbers = re.findall(r"(?<![\w_])\d+\.\d+", to_text(make_network(), digits=2))
     assert max(len(n.replace(".", "").lstrip("0")) for n in numbers) <= 2

@@ -9,10 +9,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from islab.cli import compare, demo, explain, fit, predict, report, summary
+from islab.core.names import printable, shortened
 
 COMMANDS = {
     "fit": fit,
@@ -35,6 +36,7 @@ examples:
 """
 WRONG_INPUT = 2
 INTERRUPTED, TERMINATED = 130, 143
+LONGEST_MESSAGE = 2000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = make_parser()
     args = parser.parse_args(arguments)
+    if sys.stdout is None:
+        # A file that is opened later would take its place, and get what is printed.
+        _say("error: standard output is closed; try > /dev/null")
+        return WRONG_INPUT
     try:
         with _sigterm_interrupts(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -52,8 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             COMMANDS[args.command].run(args)
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has enough; a second error at exit would be no news.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader has enough
     except _Terminated:
         _say("terminated")
         return TERMINATED
@@ -62,8 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (ValueError, OSError, ImportError, TypeError, RuntimeError, MemoryError) as error:
         _say(f"error: {error or type(error).__name__}")
+        with suppress(ValueError):  # closed meanwhile
+            try:
+                sys.stdout.flush()
+            except OSError:
+                _drop_output()
         return WRONG_INPUT
     return 0
+
+
+def _drop_output() -> None:
+    """Sends what is left to print nowhere: a second error at exit would be no news."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Terminated(KeyboardInterrupt):
@@ -126,4 +141,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _say(message: str) -> None:
-    print("islab: " + " ".join(message.split()), file=sys.stderr)
+    """One line on stderr, whatever a table has put into the message."""
+    if sys.stderr is not None:
+        line = " ".join(printable(message).split())
+        print("islab: " + shortened(line, LONGEST_MESSAGE), file=sys.stderr)

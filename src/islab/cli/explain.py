@@ -10,7 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from islab.core.names import counted
+from islab.core.names import counted, printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,10 @@ COVARIATE = [
     "contribution_lower",
     "contribution_upper",
 ]
+
+
+MIRRORED = ("intercept", "link", "response", "slope", "contribution")
+LONGEST_NAME = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +74,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _show_network(model: Any, args: argparse.Namespace) -> None:
-    explained = model.explain_global(output=args.output)
+    # The network of two classes has one output, which is about both.
+    explained = model.explain_global(output=None if _is_first(model, args.output) else args.output)
     if args.json:
         print(json.dumps({t: _records(explained.to_frame(t)) for t in ("network", "variables")}))
         return
@@ -86,13 +91,20 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
     rows = list(dict.fromkeys(args.row or [0]))
     chosen = _chosen_rows(args.data, rows, text_columns(model))
     X = model_columns(model, chosen, args.data)
+    first = _is_first(model, args.output)
     try:
         explained = model.explain_local(
-            X, output=args.output, level=args.level, baseline=args.baseline, approximate=True
+            X,
+            output=None if first else args.output,
+            level=args.level,
+            baseline=args.baseline,
+            approximate=True,
         )
     except SpoiltCell as error:
         raise error.at(rows[error.row]) from error
     covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
+    if first:
+        covariates, predictions = (_mirrored(f, args.output) for f in (covariates, predictions))
     for frame in (covariates, predictions):
         frame["row"] = frame["row"].map(dict(enumerate(rows)))
     if args.json:
@@ -107,7 +119,9 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
         for output, part in covariates[covariates["row"] == row].groupby("output", sort=False):
             order = part["contribution"].abs().sort_values(ascending=False).index
-            lines.append(f"contributions to {output}\n{_text(part.loc[order], *COVARIATE)}")
+            lines.append(
+                f"contributions to {printable(output)}\n{_text(part.loc[order], *COVARIATE)}"
+            )
     print("\n\n".join(lines))
 
 
@@ -131,9 +145,37 @@ def _chosen_rows(path: str, rows: list[int], text: dict[str, tuple[str, ...]]) -
     return pd.concat([part for part in parts if len(part)]).loc[rows]
 
 
+def _is_first(model: Any, output: str | None) -> bool:
+    """Whether this is the first of two classes, of which the network's output is the other."""
+    classes = [str(name) for name in getattr(model, "classes_", [])]
+    return len(classes) == 2 and output == classes[0] != classes[1]
+
+
+def _mirrored(frame: pd.DataFrame, output: str) -> pd.DataFrame:
+    """What is said of the second of two classes, said of the first."""
+    mirrored = frame.assign(output=output)
+    for name in MIRRORED:
+        if name not in frame:
+            continue
+        whole = 1 if name == "response" else 0
+        for part in ("", "_mean"):
+            mirrored[name + part] = whole - frame[name + part]
+        for part, other in (("_lower", "_upper"), ("_upper", "_lower")):
+            mirrored[name + part] = whole - frame[name + other]
+            mirrored[f"{name}{part}_error"] = frame[f"{name}{other}_error"]
+    return mirrored
+
+
 def _text(frame: pd.DataFrame, *columns: str) -> str:
     shown = frame[[*columns]] if columns else frame
+    # A name from a table must not reach the terminal as a command.
+    text = shown.select_dtypes(exclude=["number", "bool"]).columns
+    shown = shown.assign(**{name: shown[name].map(_harmless) for name in text})
     return shown.to_string(index=False, float_format=lambda number: f"{number + 0:.4g}")
+
+
+def _harmless(cell: Any) -> Any:
+    return shortened(printable(cell), LONGEST_NAME) if isinstance(cell, str) else cell
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -11,11 +11,14 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from islab.core.names import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 EXAMPLES = """\
 examples:
   islab predict model.islab new.csv -o predictions.csv
@@ -34,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("full", "median"),
         help="over the full posterior or the median network, if not the default",
     )
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="put ' before text that a spreadsheet would run, such as a class =cmd()",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON object for each row and line")
 
 
@@ -48,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
     pieces = (_as_text(frame, n, args) for n, frame in enumerate(_predicted(model, tables, args)))
     if args.output is None:
         for text in pieces:
-            sys.stdout.write(text)
+            sys.stdout.write(_harmless(text) if sys.stdout.isatty() else text)
         return
     with replacing(args.output) as file:
         for text in pieces:
@@ -142,4 +150,18 @@ def _as_text(frame: pd.DataFrame, number: int, args: argparse.Namespace) -> str:
     if args.json:
         lines = frame.to_dict(orient="records")
         return "".join(json.dumps(line) + "\n" for line in lines)
+    if args.escape_formulas:
+        frame = frame.rename(columns=_escaped)
+        text = frame.select_dtypes(exclude="number").columns
+        frame = frame.assign(**{name: frame[name].map(_escaped) for name in text})
     return frame.to_csv(index=False, header=number == 0)
+
+
+def _escaped(cell: Any) -> Any:
+    """The cell as a spreadsheet shows it; one that begins as a formula would be run."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+
+
+def _harmless(text: str) -> str:
+    """Lines without the control characters to which a terminal listens."""
+    return "".join(printable(line) + "\n" for line in text.splitlines())

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import lzma
 import sys
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from islab.core.names import shortened
 from islab.io.files import writable
 
 if TYPE_CHECKING:
@@ -30,6 +35,8 @@ MISSING_WORDS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
+# What the modules that decompress say of a file that is cut short or altered.
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile)
 Text = Mapping[str, Collection[str]]
 NO_TEXT: Text = {}
 
@@ -154,7 +161,7 @@ def _spelled(path: Path, column: str, missing: NDArray[np.bool_]) -> str:
     if _kind(path) in PARQUET:
         return ""
     cells = pd.read_csv(path, usecols=[column], **AS_SPELLED, **_format(path))[column]
-    words = [repr(word) for word in cells[missing].unique() if word]
+    words = [repr(shortened(word, 40)) for word in cells[missing].unique()[:COLUMNS_SHOWN] if word]
     return f" (in words, {', '.join(words)})" if words else ""
 
 
@@ -197,6 +204,11 @@ def _text(path: Path, text: Text) -> Iterator[pd.DataFrame]:
         if "fields in line" in reason:
             reason += "; try to name every column, and to end lines without a separator"
         raise ValueError(f"Got {str(path)!r}, which cannot be read as a table: {reason}") from error
+    except DAMAGED as error:
+        raise ValueError(
+            f"Got {str(path)!r}, which cannot be decompressed ({error}), expected a whole file; "
+            "try to copy or download it again"
+        ) from error
 
 
 def _missing_words(path: Path, text: Text) -> dict[str, Any]:
@@ -242,11 +254,10 @@ def _parquet(path: Path) -> Iterator[pd.DataFrame]:
     from islab.core.dependencies import needed
 
     parquet = needed("pyarrow.parquet", "Reading Parquet files")
-    arrow = needed("pyarrow", "Reading Parquet files")
     try:
         for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
             yield batch.to_pandas()
-    except arrow.ArrowInvalid as error:
+    except Exception as error:  # damaged metadata raise whatever the first use of them meets
         raise ValueError(f"Got {str(path)!r}, which cannot be read as Parquet: {error}") from error
 
 

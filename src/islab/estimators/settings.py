@@ -157,7 +157,8 @@ def _family_rules() -> Rules:
 
 
 def _inclusion(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, Sequence) and len(value) == 2)
+    pair = isinstance(value, Sequence) and len(value) == 2 and all(map(real, value))
+    return isinstance(value, str) or pair
 
 
 _COUNT = "'auto' or a whole number of at least 1"

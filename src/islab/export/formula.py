@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -134,13 +135,62 @@ _LATEX_CHARACTERS = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': "''",
     "`": r"\textasciigrave{}",
+    "\u00df": r"\ss{}",
+    "\u00e6": r"\ae{}",
+    "\u00c6": r"\AE{}",
+    "\u00f8": r"\o{}",
+    "\u00d8": r"\O{}",
+    "\u0153": r"\oe{}",
+    "\u0152": r"\OE{}",
+    "\u0142": r"\l{}",
+    "\u0141": r"\L{}",
+    "\u00b0": r"\ensuremath{^\circ}",
+    "\u00b5": r"\ensuremath{\mu}",
+    "\u00b1": r"\ensuremath{\pm}",
+    "\u00d7": r"\ensuremath{\times}",
+    "\u2013": "--",
+    "\u2014": "---",
+    "\u2018": "`",
+    "\u2019": "'",
+    "\u201c": "``",
+    "\u201d": "''",
+    "\u2026": r"\dots{}",
+}
+# Commands for the accents that Unicode writes after a letter.
+_LATEX_ACCENTS = {
+    **{"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r"\""},
+    **{"\u030a": r"\r", "\u0327": r"\c", "\u030c": r"\v", "\u0304": r"\=", "\u0306": r"\u"},
+    **{"\u0307": r"\.", "\u030b": r"\H"},
 }
 
 
 def _latex_name(name: str) -> str:
-    return r"\text{" + "".join(_LATEX_CHARACTERS.get(c, c) for c in printable(name)) + "}"
+    return r"\text{" + "".join(map(_latex_character, printable(name))) + "}"
+
+
+def _latex_character(character: str) -> str:
+    """The character in ASCII that every LaTeX compiles, by its number if TeX does not know it."""
+    if character in _LATEX_CHARACTERS:
+        return _LATEX_CHARACTERS[character]
+    if character.isascii():
+        return character
+    letter, *accents = list(unicodedata.normalize("NFKD", character))
+    if letter.isascii() and not accents and letter.isalnum():
+        return letter
+    if letter.isascii() and letter.isalpha() and accents[0] in _LATEX_ACCENTS and not accents[1:]:
+        return _LATEX_ACCENTS[accents[0]] + "{" + letter + "}"
+    greek = unicodedata.name(character, "").removeprefix("GREEK SMALL LETTER ").lower()
+    if greek in _GREEK:
+        return rf"\ensuremath{{\{greek}}}"
+    return f"[U+{ord(character):04X}]"
+
+
+_GREEK = (
+    *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "mu"),
+    *("nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
+)
 
 
 _TEXT = _Notation(

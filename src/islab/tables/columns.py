@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.names import shortened
 from islab.tables.reading import (
+    LONGEST_CELL,
     TRUTH,
     Column,
     Labels,
@@ -350,9 +352,10 @@ def _check_levels(column: Labels, name: str) -> None:
         code = column.levels.index(text[0])
         raise text_among_numbers(text[0], int((column.codes == code).argmax()), name)
     if len(column.levels) > max(FEW_LEVELS, len(column) / 2):
+        example = shortened(column.levels[0], LONGEST_CELL)
         raise ValueError(
             f"Got {len(column.levels)} different texts in the {len(column)} rows of column "
-            f"{name!r}, for example {column.levels[0]!r}, expected levels that rows share; try to "
+            f"{name!r}, for example {example!r}, expected levels that rows share; try to "
             "drop the column, to make numbers of it, or to declare it categorical (on the command "
             "line, --text)."
         )
@@ -366,5 +369,5 @@ def _too_large(name: str, values: Float) -> ValueError:
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
+    shown = ", ".join(shortened(name, LONGEST_CELL) for name in names[:NAMES_SHOWN])
     return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

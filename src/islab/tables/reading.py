@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.names import shortened
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -26,6 +28,7 @@ class Labels:
 Column = NDArray[np.float64] | Labels
 
 TRUTH = ("False", "True")
+LONGEST_CELL = 60
 
 
 class SpoiltCell(ValueError):
@@ -92,7 +95,7 @@ def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
 def text_among_numbers(value: str, row: int, name: str) -> ValueError:
     """The error for one spoilt cell of a column of numbers."""
     return SpoiltCell(
-        f"Got {value!r} in column {name!r}",
+        f"Got {shortened(value, LONGEST_CELL)!r} in column {name!r}",
         row,
         ", where other values are numbers, expected numbers only; try to correct it, to replace "
         "it by NaN, or to declare the column categorical (on the command line, --text).",
@@ -100,12 +103,12 @@ def text_among_numbers(value: str, row: int, name: str) -> ValueError:
 
 
 def is_number(text: str) -> bool:
-    """Whether the text spells a number."""
+    """Whether the text spells a number; 1_000 does in Python's programs, not in tables."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
 def _read(series: Any, name: str) -> Column:
