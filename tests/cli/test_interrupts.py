@@ -23,11 +23,21 @@ def data(tmp_path):
     return tmp_path / "data.csv"
 
 
+def started(*arguments):
+    """A Python program that does not ignore SIGINT, as it would if the tests were told to."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 def signalled(*arguments, number=signal.SIGINT, seconds=0.0, says=" from "):
     """Exit code and stderr of a command that gets a signal some time after it said something."""
-    command = [sys.executable, "-m", "islab", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as program:
+    with started("-m", "islab", *map(str, arguments)) as program:
         said = program.stderr.readline() if says else ""
         assert says in said
         time.sleep(seconds)
@@ -96,8 +106,7 @@ print("went on", file=sys.stderr)
 
 
 def test_cross_validation_in_a_program_ends_at_one_interrupt():
-    command = [sys.executable, "-c", CROSS_VALIDATION]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+    with started("-c", CROSS_VALIDATION) as program:
         program.stderr.readline()
         time.sleep(1.0)
         program.send_signal(signal.SIGINT)

@@ -57,8 +57,8 @@ def stop_after(monkeypatch):
 
 @pytest.fixture
 def ctrl_c():
-    """Sends this process SIGINT in a while."""
-    timers = []
+    """Sends this process SIGINT in a while, even if it was started to ignore it."""
+    timers, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def later(seconds):
         timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
@@ -68,6 +68,7 @@ def ctrl_c():
     yield later
     for timer in timers:
         timer.cancel()
+    signal.signal(signal.SIGINT, before)
 
 
 def kept(stop_after, **params):

@@ -194,3 +194,24 @@ def test_posterior_and_network_take_the_same_rows(regressor, table):
     full = regressor.posterior_.sample_predictor(rows, 400, np.random.default_rng(0))
     median = regressor.network_.sample_predictor(rows, 400, np.random.default_rng(0))
     np.testing.assert_allclose(full.mean(axis=0), median.mean(axis=0), rtol=0.1, atol=5)
+
+
+def test_two_of_very_many_columns_are_found():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(250, 4000))
+    y = 2 * x[:, 0] + x[:, 1] + 0.1 * rng.normal(size=250)
+    model = ISLaBRegressor(hidden_layer_sizes=(), max_epochs=250, random_state=0)
+    model.fit(x[:200], y[:200])
+    assert model.network_.covariates.tolist() == [0, 1]
+    assert model.score(x[200:], y[200:]) > 0.99
+
+
+def test_several_outputs_use_columns_that_are_nearly_alike():
+    """Spectra: neighbouring channels hardly differ, and their differences tell the outputs."""
+    rng = np.random.default_rng(0)
+    place = np.linspace(0, 1, 100)
+    parts = rng.normal(size=(160, 3))
+    peaks = np.exp(-0.5 * ((place - np.array([[0.3], [0.5], [0.7]])) / 0.15) ** 2)
+    x = 3 * rng.normal(size=(160, 1)) + parts @ peaks + 0.01 * rng.normal(size=(160, 100))
+    model = ISLaBRegressor(hidden_layer_sizes=(), random_state=0).fit(x[:120], parts[:120])
+    assert model.score(x[120:], parts[120:]) > 0.7

@@ -298,3 +298,55 @@ def test_half_a_character_in_text_is_refused_with_the_name_of_its_column():
     table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": column})
     with pytest.raises(ValueError, match=r"half a character, '\\ud800', in column 'b'"):
         ISLaBRegressor().fit(table, [1.0, 2.0, 3.0, 4.0])
+
+
+# -- what is said before it goes wrong ---------------------------------------------------------
+
+
+def quick_regressor(**params):
+    options = {"max_epochs": 5, "n_restarts": 1, "n_draws": 20, "hidden_layer_sizes": ()}
+    return ISLaBRegressor(**{**options, **params}, random_state=0)
+
+
+def test_columns_that_vary_by_rounding_only_are_named_in_one_warning():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "c"])
+    frame[["b", "c"]] = 1e6 + 1e-9 * frame[["b", "c"]]
+    with pytest.warns(UserWarning, match=r"1e-12 of their size in 2 columns \(b, c\)") as said:
+        quick_regressor().fit(frame, rng.normal(size=30))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("kind", ["datetime64[D]", "timedelta64[s]"])
+def test_arrays_of_dates_are_refused_as_frames_are(kind):
+    times = np.arange(30).reshape(-1, 1).astype(kind)
+    with pytest.raises(ValueError, match="expected numbers; try to derive numbers from dates"):
+        quick_regressor().fit(times, np.arange(30.0))
+
+
+def test_a_target_whose_values_differ_by_rounding_only_is_refused():
+    with pytest.raises(ValueError, match=r"Got y from 1e\+300 to 1e\+300, numbers so large"):
+        quick_regressor().fit(np.ones((30, 1)) * np.arange(30)[:, None], np.full(30, 1e300))
+
+
+def test_a_column_that_counts_the_rows_is_named():
+    frame = pd.DataFrame({"patient": range(100, 130), "x": np.sin(np.arange(30.0))})
+    with pytest.warns(UserWarning, match="Column 'patient' counts the rows"):
+        quick_regressor().fit(frame, np.cos(np.arange(30.0)))
+
+
+def test_whole_numbers_that_do_not_count_are_fine():
+    frame = pd.DataFrame({"age": np.arange(30) * 7 % 31})
+    quick_regressor().fit(frame, np.cos(np.arange(30.0)))
+
+
+def test_a_model_without_covariates_is_no_silent_answer_to_a_clear_effect():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(UserWarning, match=r"No covariate is used, although 'x1'"):
+        quick_regressor(prior_inclusion=1e-12, inclusion_init=(-9.0, -9.0)).fit(x, x[:, 1])
+
+
+def test_a_model_without_covariates_is_a_good_answer_to_noise():
+    rng = np.random.default_rng(1)
+    model = quick_regressor(max_epochs=200).fit(rng.normal(size=(60, 40)), rng.normal(size=60))
+    assert model.n_used_weights_ == 0

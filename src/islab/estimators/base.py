@@ -22,6 +22,7 @@ from islab.estimators.learned import Learned, WeightDistribution
 from islab.estimators.predictions import NUMBERS_AT_ONCE, Model, Predictions
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
+from islab.estimators.unused import clearly_correlated
 from islab.learn.engines import Problem
 from islab.learn.history import History
 from islab.tables.columns import ColumnEncoder
@@ -31,6 +32,7 @@ from islab.tables.frames import (
     column_names,
     is_frame,
     n_rows,
+    row_numbers,
     rows_where,
 )
 from islab.tables.targets import target_scale
@@ -111,6 +113,15 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.interrupted_ = learned.interrupted
         self.seed_ = seed
         self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
+        for name in row_numbers(X):
+            warnings.warn(
+                f"Column {name!r} counts the rows; if it is an id, it tells nothing of new rows: "
+                "try to drop it.",
+                UserWarning,
+                stacklevel=5,
+            )
+        if not len(self.network_.covariates):
+            self._warn_of_nothing(x, y)
 
     def _checked_median(self, covariates: Float) -> str | None:
         """Warns if the median network does not predict as the full model does; None if it does."""
@@ -132,6 +143,19 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             stacklevel=2,
         )
         return found.words
+
+    def _warn_of_nothing(self, x: Float, y: Float) -> None:
+        """Says that no covariate is used, if one of them should be."""
+        clear = clearly_correlated(x, y)
+        if clear is not None:
+            name = self.columns_.names[clear[0]]
+            warnings.warn(
+                f"No covariate is used, although {name!r} is correlated with the target "
+                f"({clear[1]:.2f}): training has not found it; try more max_epochs, a lower "
+                "sparsity, or fewer columns.",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _scale(
         self,

@@ -92,7 +92,7 @@ class ISLaBEstimator(NetworkEstimator):
         n_outputs = problem.y.shape[1]
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         x = problem.x[:, learnable(varies)]
-        recipe = make_recipe(params, problem.n_rows, n_classes, x.shape[1])
+        recipe = make_recipe(params, problem.n_rows, n_classes, x.shape[1], n_outputs)
         found = fit_recipe(
             replace(problem, x=x),
             likelihood,

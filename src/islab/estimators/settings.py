@@ -25,7 +25,11 @@ ON_INTERRUPT = ("auto", "raise", "keep")
 
 
 def make_recipe(
-    params: dict[str, Any], n_rows: int, n_classes: int = 0, n_covariates: int = 1
+    params: dict[str, Any],
+    n_rows: int,
+    n_classes: int = 0,
+    n_covariates: int = 1,
+    n_outputs: int = 1,
 ) -> Recipe:
     """The default recipe for data of this size with the user's wishes in it.
 
@@ -36,12 +40,12 @@ def make_recipe(
     n_rows : int
     n_classes : int
         0 unless the target is categorical.
-    n_covariates : int
+    n_covariates, n_outputs : int
     """
     options: dict[str, Any] = {"sparsity": params["sparsity"]}
     if not isinstance(params["hidden_layer_sizes"], str):
         options["hidden"] = hidden_widths(params["hidden_layer_sizes"])
-    recipe = default_recipe(n_rows, n_classes, n_covariates, **options)
+    recipe = default_recipe(n_rows, n_classes, n_covariates, n_outputs, **options)
     if params["activation"] != "auto":
         recipe = replace(recipe, activation=params["activation"])
     if params["n_restarts"] != "auto":

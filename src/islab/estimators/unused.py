@@ -14,10 +14,31 @@ from islab.learn.engines.base import LARGEST_LAMBDA
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
+# Standard errors above what the largest of many correlations would be by chance.
+CLEAR = 3.0
+
 
 def learnable(varies: Mask) -> Mask:
     """The covariates to learn from: those that vary, or one if none does."""
     return varies if varies.any() else np.arange(len(varies)) == 0
+
+
+def clearly_correlated(x: Float, y: Float) -> tuple[int, float] | None:
+    """The covariate (rows, covariates) most correlated with a target, if that cannot be chance.
+
+    Its position and correlation, or None if the largest of so many could be as large by chance.
+    """
+    n_rows, n_covariates = x.shape
+    moved = y - y.mean(axis=0)
+    size = np.sqrt((moved**2).mean(axis=0))
+    if n_rows < 4 or not size.all():
+        return None
+    correlations = np.abs(x.T @ (moved / size)) / n_rows
+    column, output = np.unravel_index(correlations.argmax(), correlations.shape)
+    largest = min(float(correlations[column, output]), 1 - 1e-12)
+    statistic = largest * np.sqrt((n_rows - 2) / (1 - largest**2))
+    chance = np.sqrt(2 * np.log(n_covariates * y.shape[1] + 1))
+    return (int(column), largest) if statistic > chance + CLEAR else None
 
 
 def over_all_covariates(posterior: Posterior, varies: Mask, n_weights_initial: int) -> Posterior:

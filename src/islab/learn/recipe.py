@@ -15,7 +15,7 @@ from islab.learn.stage import Schedule, Stage
 PLENTY_OF_ROWS = 16_000
 DEFAULT_SPARSITY = 0.75
 SMALLEST_BATCH, LARGEST_BATCH = 64, 512
-FEW_COVARIATES = 64
+FEW_COVARIATES, MANY_COVARIATES = 64, 500
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ def default_recipe(
     n_rows: int,
     n_classes: int = 0,
     n_covariates: int = 1,
+    n_outputs: int = 1,
     *,
     hidden: tuple[int, ...] = (20, 20),
     sparsity: float | str = "auto",
@@ -83,6 +84,7 @@ def default_recipe(
         Classes of a categorical target, 0 for other targets.
     n_covariates : int
         The more covariates move a predictor at once, the smaller are the steps.
+    n_outputs : int
     hidden : tuple of int
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
@@ -97,15 +99,20 @@ def default_recipe(
     kl_weight = min(1.0, 0.75 + level / 2)
     effort = max(1.0, np.sqrt(n_rows / PLENTY_OF_ROWS))
     step = min(1.0, np.sqrt(FEW_COVARIATES / n_covariates))
+    # All weights of a linear model start in use, and thousands of them add up to noise in which
+    # nothing can be learned: of very many columns only some are expected to be needed.
+    thin = min(1.0, MANY_COVARIATES / n_covariates)
+    # Where many weights could do the same, the divergence must not choose before the data have.
+    late = n_classes > 2 or (n_outputs > 1 and n_covariates > FEW_COVARIATES)
     batch = min(n_rows, max(SMALLEST_BATCH, min(round(LARGEST_BATCH * effort), n_rows // 4)))
     linear = Stage(
         n_steps=round(2000 * effort),
         batch_size=batch,
         rate=0.1 * step,
         lambda_rate=0.05,
-        kl_ramp=0.5 if n_classes > 2 else 0.0,
+        kl_ramp=0.5 if late else 0.0,
         kl_weight=kl_weight,
-        psi=0.5,
+        psi=0.5 * thin,
         empirical_bayes=learn_priors,
         shrink=None,
     )
@@ -125,8 +132,16 @@ def default_recipe(
         tolerance = 8 * (level - 0.5)
         prune = Prune(trial, tolerance=tolerance, linear=level > DEFAULT_SPARSITY)
     start = Initial(covariate_inclusion=(2.0, 2.0), means="he", output_scale=(0.1, 0.3))
+    linear_start = start
+    if thin < 1:
+        inclusion = 2.0 + float(np.log(thin))
+        linear_start = replace(
+            start,
+            covariate_inclusion=(inclusion, inclusion),
+            sigma=start.sigma * float(np.sqrt(thin)),
+        )
     if not hidden:
-        return Recipe(hidden=(), network=linear, initial=start, prune=prune, flow=flow)
+        return Recipe(hidden=(), network=linear, initial=linear_start, prune=prune, flow=flow)
     return Recipe(
         hidden=hidden,
         network=Stage(
@@ -140,7 +155,7 @@ def default_recipe(
         ),
         initial=start,
         linear=linear,
-        linear_initial=start,
+        linear_initial=linear_start,
         n_restarts=3,
         prune=prune,
         flow=flow,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.names import shortened
+from islab.core.names import counted, shortened
 from islab.tables.reading import (
     LONGEST_CELL,
     TRUTH,
@@ -206,6 +206,7 @@ class ColumnEncoder:
             variables.append(variable)
             parts.append(variable.encode(column))
         _check_names(variables)
+        _warn_of_rounded(variables)
         return cls(tuple(variables), missing), np.concatenate(parts, axis=1)
 
     @property
@@ -284,6 +285,19 @@ def _check(column: Column, name: str, missing: str) -> None:
             f"Got missing='error' and NaN in column {name!r}",
             int(absent.argmax()),
             ", expected no missing values; try missing='impute', or impute them beforehand.",
+        )
+
+
+def _warn_of_rounded(variables: list[Variable]) -> None:
+    """Says which columns vary so little that they are left out as constants are."""
+    rounded = [v.name for v in variables if isinstance(v, Number) and v.constant and v.low < v.high]
+    if rounded:
+        warnings.warn(
+            f"Got values that vary by less than {LEAST_SPREAD:g} of their size in "
+            f"{counted(len(rounded), 'column')} ({_listed(rounded)}), which cannot be used; try to "
+            "take off a constant.",
+            UserWarning,
+            stacklevel=2,
         )
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 FEWEST_ROWS = 2
+FEWEST_TO_COUNT = 20
 
 
 def all_or_nothing(fit: Fit) -> Fit:
@@ -92,7 +93,26 @@ def column_names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
+def row_numbers(table: Any) -> list[str]:
+    """Columns of whole numbers that count the rows of a data frame up or down."""
+    if not is_frame(table) or n_rows(table) < FEWEST_TO_COUNT:
+        return []
+    frame, found = nw.from_native(table, eager_only=True), []
+    for series in frame.iter_columns():
+        if series.dtype.is_integer() and not series.null_count():
+            steps = np.diff(series.to_numpy().astype(np.int64))
+            if abs(steps[0]) == 1 and (steps == steps[0]).all():
+                found.append(str(series.name))
+    return found
+
+
 def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
+    kind = table.dtype if isinstance(table, np.ndarray) else np.dtype(float)
+    if kind.kind in "mM":
+        raise ValueError(
+            f"Got an array of type {kind}, expected numbers; try to derive numbers from dates: the "
+            "year, the month, the days since a start."
+        )
     try:
         return validate_data(
             estimator,

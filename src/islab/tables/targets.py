@@ -160,6 +160,12 @@ def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[
             f"Got y from {target.min():.3g} to {target.max():.3g}, expected a standard deviation "
             f"from {SMALLEST_SCALE:g} to {LARGEST_SCALE:g}; try another unit or a logarithm."
         )
+    if (~varies & (reach > 1)).any():
+        raise ValueError(
+            f"Got y from {target.min():.3g} to {target.max():.3g}, numbers so large that they "
+            "differ by their rounding only, expected some that vary; try another unit, or to take "
+            "off a constant."
+        )
     return center, np.where(varies, scale, 1.0)
 
 
