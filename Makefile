@@ -37,6 +37,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/oxlint --quiet src/islab/report
 	if command -v clang-format > /dev/null; then clang-format --dry-run --Werror $(CPP); fi
 
 format: setup
