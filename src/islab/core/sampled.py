@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
 from islab.core.network import forward
+from islab.core.scale import Scale
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
@@ -65,12 +70,41 @@ class ChainDraws:
 
     def uses_covariate(self, architecture: Architecture) -> NDArray[np.bool_]:
         """Whether each draw uses each covariate, (draws, covariates)."""
-        sources = architecture.ends[0][self.slots]
-        rows = np.repeat(np.arange(self.n_draws), self.sizes)
-        used = np.zeros((self.n_draws, architecture.n_covariates), dtype=bool)
-        covariate = sources < architecture.n_covariates
-        used[rows[covariate], sources[covariate]] = True
-        return used
+        return self._from_covariate(architecture, np.ones(architecture.n_units, dtype=bool))
+
+    def bends_covariate(self, architecture: Architecture) -> NDArray[np.bool_]:
+        """Whether each covariate enters a hidden unit of each draw, (draws, covariates)."""
+        hidden = np.arange(architecture.n_units) < architecture.n_units - architecture.n_outputs
+        return self._from_covariate(architecture, hidden)
+
+    def _from_covariate(
+        self, architecture: Architecture, targets: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        sources, units = (ends[self.slots] for ends in architecture.ends)
+        chosen = (sources < architecture.n_covariates) & targets[units]
+        draws = np.repeat(np.arange(self.n_draws), self.sizes)
+        found = np.zeros((self.n_draws, architecture.n_covariates), dtype=bool)
+        found[draws[chosen], sources[chosen]] = True
+        return found
+
+    def pairs(self, architecture: Architecture) -> Float:
+        """Share of draws in which two covariates meet in a hidden unit, (covariates, covariates).
+
+        They meet if both reach the unit, at once or over units before it.
+        """
+        v, n_hidden = architecture.n_covariates, architecture.n_units - architecture.n_outputs
+        total = np.zeros((v, v))
+        for draws in np.array_split(np.arange(self.n_draws), max(1, self.n_draws // 50)):
+            kept = self.dense(draws, architecture.n_weights) != 0
+            reached = np.zeros((len(draws), architecture.n_units, v), dtype=bool)
+            reached[:, : architecture.n_covariate_rows] = architecture.covariate_matrix(kept)
+            for layer in range(1, architecture.n_layers - 1):
+                wires = architecture.hidden_block(layer).view(kept)
+                below = reached[:, architecture.units[layer - 1]]
+                reached[:, architecture.units[layer]] |= np.matmul(wires, below)
+            hidden = reached[:, :n_hidden].astype(np.float32)
+            total += (np.matmul(hidden.swapaxes(1, 2), hidden) > 0).sum(axis=0)
+        return total / self.n_draws
 
     def predictor(self, architecture: Architecture, x: Float, draws: Index | None = None) -> Float:
         """Linear predictor of draws for standardised rows, (draws, rows, outputs)."""
@@ -84,3 +118,119 @@ class ChainDraws:
                 for part in parts
             ]
         )
+
+
+@dataclass(frozen=True, eq=False)
+class SampledPosterior:
+    """Draws of sparse networks, pooled over chains: what predicts and what is explained.
+
+    Hidden units have no identity across draws, so their weights are never averaged. What has one
+    is asked for here: which covariates are used, which are bent, which meet in a unit, how large
+    the networks are.
+
+    Attributes
+    ----------
+    architecture : Architecture
+        All weights that could be used.
+    chains : tuple of ChainDraws
+    chain_weights : (chains,)
+        Share of each chain in the posterior; they sum to 1.
+    likelihood : str
+    scale : Scale, optional
+        Names and scale of the data; plain numbers if not given.
+    """
+
+    architecture: Architecture
+    chains: tuple[ChainDraws, ...]
+    chain_weights: Float
+    likelihood: str
+    scale: Scale | None = None
+
+    @property
+    def n_draws(self) -> int:
+        return sum(chain.n_draws for chain in self.chains)
+
+    @property
+    def draw_weights(self) -> Float:
+        """Share of each draw, chain after chain, (draws,)."""
+        shares = zip(self.chain_weights, self.chains, strict=True)
+        return np.concatenate([np.full(c.n_draws, share / c.n_draws) for share, c in shares])
+
+    def chosen(self, n_draws: int) -> Index:
+        """Numbers of draws that stand for the posterior with equal weights, evenly spaced."""
+        edges = np.cumsum(self.draw_weights)
+        points = (np.arange(n_draws) + 0.5) / n_draws * edges[-1]
+        return np.minimum(np.searchsorted(edges, points), self.n_draws - 1)
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Weights (draws, weights) and biases (draws, units) of evenly spaced draws.
+
+        The draws are there already: ``rng`` is not used.
+        """
+        parts = self._by_chain(self.chosen(n_draws))
+        weights = [chain.dense(which, self.architecture.n_weights) for chain, which in parts]
+        biases = [chain.biases[which] for chain, which in parts]
+        return np.concatenate(weights), np.concatenate(biases)
+
+    def noise(self, n_draws: int) -> Float:
+        """Noise variance of the same draws, (draws, outputs)."""
+        parts = self._by_chain(self.chosen(n_draws))
+        return np.concatenate([chain.noise[which] for chain, which in parts])
+
+    def sample_predictor(self, x: Float, n_draws: int) -> Float:
+        """Linear predictor of evenly spaced draws on the scale of the data."""
+        scale = self._scale
+        standard = scale.standardise(x)
+        parts = self._by_chain(self.chosen(n_draws))
+        drawn = [chain.predictor(self.architecture, standard, which) for chain, which in parts]
+        return scale.restore(np.concatenate(drawn))
+
+    # -- what has an identity -----------------------------------------------------------------
+
+    def sizes(self) -> Index:
+        """Used weights of each draw."""
+        return np.concatenate([chain.sizes for chain in self.chains])
+
+    def to_frame(self) -> pd.DataFrame:
+        """For each covariate ``p_used`` and ``p_nonlinear``, with the spread over chains.
+
+        ``p_nonlinear`` is the probability that the covariate enters a hidden unit.
+        """
+        import pandas as pd
+
+        used = [chain.uses_covariate(self.architecture) for chain in self.chains]
+        bent = [chain.bends_covariate(self.architecture) for chain in self.chains]
+        by_chain = np.array([u.mean(axis=0) for u in used])
+        return pd.DataFrame(
+            {
+                "p_used": self.chain_weights @ by_chain,
+                "p_nonlinear": self.chain_weights @ np.array([b.mean(axis=0) for b in bent]),
+                "lowest_chain": by_chain.min(axis=0),
+                "highest_chain": by_chain.max(axis=0),
+            },
+            index=pd.Index(self._scale.names, name="covariate"),
+        )
+
+    def pairs(self) -> pd.DataFrame:
+        """For each pair of covariates the probability that they meet in a hidden unit."""
+        import pandas as pd
+
+        meet = [chain.pairs(self.architecture) for chain in self.chains]
+        probability = np.tensordot(self.chain_weights, np.array(meet), axes=1)
+        first, second = np.triu_indices(self.architecture.n_covariates, k=1)
+        names = np.array(self._scale.names, dtype=object)
+        frame = pd.DataFrame(
+            {"first": names[first], "second": names[second], "p": probability[first, second]}
+        )
+        kept = frame[frame["p"] > 0].sort_values("p", ascending=False, kind="stable")
+        return kept.reset_index(drop=True)
+
+    @property
+    def _scale(self) -> Scale:
+        plain = Scale.plain(self.architecture.n_covariates, self.architecture.n_outputs)
+        return self.scale or plain
+
+    def _by_chain(self, draws: Index) -> list[tuple[ChainDraws, Index]]:
+        starts = np.cumsum([0, *(chain.n_draws for chain in self.chains)])
+        owners = np.searchsorted(starts, draws, side="right") - 1
+        return [(c, draws[owners == k] - starts[k]) for k, c in enumerate(self.chains)]
