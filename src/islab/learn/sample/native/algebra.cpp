@@ -44,7 +44,8 @@ void add_gram(double* out, const double* const* columns, std::size_t size, std::
             Lanes s00{}, s01{}, s10{}, s11{};
             std::size_t r = 0;
             for (; r + lanes <= n; r += lanes) {
-                const Lanes x0 = load(a0 + r), x1 = load(a1 + r), y0 = load(b0 + r), y1 = load(b1 + r);
+                const Lanes x0 = load(a0 + r), x1 = load(a1 + r), y0 = load(b0 + r),
+                            y1 = load(b1 + r);
                 s00 += x0 * y0;
                 s01 += x0 * y1;
                 s10 += x1 * y0;

@@ -1,7 +1,8 @@
 // Sums over rows, and the algebra of small dense matrices.
 //
-// Rows of the data are the long direction: a covariate, a unit's activation or a column of a Jacobian is one
-// contiguous run of numbers. Matrices over parameters are small (tens of weights), symmetric and row-major.
+// Rows of the data are the long direction: a covariate, a unit's activation or a column of a
+// Jacobian is one contiguous run of numbers. Matrices over parameters are small (tens of weights),
+// symmetric and row-major.
 
 #pragma once
 
@@ -13,7 +14,8 @@ namespace islab::sample {
 
 using Vector = std::vector<double>;
 
-// Processors differ in their widest instructions; the loader chooses. Elsewhere there is one version.
+// Processors differ in their widest instructions; the loader chooses. Elsewhere there is one
+// version.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
 #define ISLAB_FOR_EACH_PROCESSOR __attribute__((target_clones("arch=haswell", "default")))
 #else
@@ -22,7 +24,8 @@ using Vector = std::vector<double>;
 
 double dot(const double* a, const double* b, std::size_t n);
 void add_scaled(double* out, double factor, const double* a, std::size_t n);
-// out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x size.
+// out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x
+// size.
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n);
 
 // The lower Cholesky factor in place; false if the matrix is not positive definite.

@@ -1,4 +1,5 @@
-// One chain over structures, weights, slab scales and noise. Every move leaves the posterior invariant.
+// One chain over structures, weights, slab scales and noise. Every move leaves the posterior
+// invariant.
 
 #pragma once
 
@@ -9,12 +10,25 @@
 
 namespace islab::sample {
 
-enum Move { toggle_move, swap_out_move, add_move, drop_move, swap_move, birth_move, death_move, unit_move, pair_move, all_move, n_moves };
+enum Move {
+    toggle_move,
+    swap_out_move,
+    add_move,
+    drop_move,
+    swap_move,
+    birth_move,
+    death_move,
+    unit_move,
+    pair_move,
+    all_move,
+    n_moves
+};
 
 inline const char* move_name(int move) {
-    static const char* names[] = {"toggle output edge", "swap output edge", "add edge",     "drop edge",
-                                  "swap edge",          "add unit",         "drop unit",    "weights of a unit",
-                                  "weights of a pair",  "all weights"};
+    static const char* names[] = {"toggle output edge", "swap output edge",  "add edge",
+                                  "drop edge",          "swap edge",         "add unit",
+                                  "drop unit",          "weights of a unit", "weights of a pair",
+                                  "all weights"};
     return names[move];
 }
 
@@ -26,9 +40,11 @@ struct Effort {
 };
 
 class Chain {
-public:
-    Chain(Model& model, State start, std::uint64_t seed) : model(model), s(std::move(start)), random(seed) {
-        if (!model.valid(s)) throw std::invalid_argument("the starting network has edges on no active path");
+   public:
+    Chain(Model& model, State start, std::uint64_t seed)
+        : model(model), s(std::move(start)), random(seed) {
+        if (!model.valid(s))
+            throw std::invalid_argument("the starting network has edges on no active path");
         keep.fill(0.0);
         if (model.likelihood->has_noise() && model.problem.covariates <= 1500)
             regression = std::make_unique<OutputRegression>(model);
@@ -46,7 +62,8 @@ public:
         const Shape& shape = model.shape;
         if (regression) {
             for (int o = 0; o < shape.outputs(); ++o)
-                regression->update(s, o, effort.toggles, random, &accepted[toggle_move], &proposed[toggle_move]);
+                regression->update(s, o, effort.toggles, random, &accepted[toggle_move],
+                                   &proposed[toggle_move]);
             model.forward(s, shape.layers() - 1);
         }
         const bool bends = shape.hidden() > 0;
@@ -60,7 +77,7 @@ public:
         update_noise();
     }
 
-private:
+   private:
     std::unique_ptr<OutputRegression> regression;
 
     bool decide(double log_ratio, Move move) {
@@ -81,10 +98,12 @@ private:
     int newton_steps(const Part& part) const { return exact(part) ? 1 : 3; }
 
     double slab_mixing() {
-        return model.prior.df > 0 ? random.inverse_gamma(model.prior.df / 2, model.prior.df / 2) : 1.0;
+        return model.prior.df > 0 ? random.inverse_gamma(model.prior.df / 2, model.prior.df / 2)
+                                  : 1.0;
     }
 
-    // -- edges ----------------------------------------------------------------------------------------------------
+    // -- edges
+    // ----------------------------------------------------------------------------------------------------
 
     struct Candidate {
         int unit, source;
@@ -98,9 +117,11 @@ private:
         const std::size_t n = p.n;
         const int outputs = shape.outputs();
         Vector residual(outputs * n), curvature(outputs * n), pull(n), stiffness(n);
-        model.likelihood->derivatives(p, state.f->data(), state.s2, residual.data(), curvature.data());
+        model.likelihood->derivatives(p, state.f->data(), state.s2, residual.data(),
+                                      curvature.data());
         if (model.likelihood->softmax())
-            for (std::size_t i = 0; i < outputs * n; ++i) curvature[i] *= p.row_weight(i % n) * (1 - curvature[i]);
+            for (std::size_t i = 0; i < outputs * n; ++i)
+                curvature[i] *= p.row_weight(i % n) * (1 - curvature[i]);
         const Backward backward(model, state, 0);
         const std::vector<long> k = model.counts(state);
         std::vector<Candidate> found;
@@ -128,8 +149,9 @@ private:
                 const double g = dot(pull.data(), column, n);
                 double h = 1 / state.tau2[block];
                 for (std::size_t i = 0; i < n; ++i) h += stiffness[i] * column[i] * column[i];
-                const double odds = std::log(model.prior.inclusion_a + k[block]) -
-                                    std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
+                const double odds =
+                    std::log(model.prior.inclusion_a + k[block]) -
+                    std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
                 const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) + odds;
                 found.push_back({u, source, 0.5 * gain});
                 largest = std::max(largest, found.back().weight);
@@ -142,7 +164,8 @@ private:
         }
         double sum = 0;
         for (Candidate& c : found) sum += c.weight = std::exp(c.weight - largest);
-        for (Candidate& c : found) c.weight = 0.7 * c.weight / sum + 0.3 / static_cast<double>(found.size());
+        for (Candidate& c : found)
+            c.weight = 0.7 * c.weight / sum + 0.3 / static_cast<double>(found.size());
         return found;
     }
 
@@ -174,7 +197,8 @@ private:
         next = std::move(start);
         set_part(next, part, values);
         model.forward(next, layer);
-        double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) - model.log_structure(s);
+        double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) -
+                       model.log_structure(s);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
         return ratio - there.log_density(values, there.mean, 0.0);
     }
@@ -216,7 +240,8 @@ private:
         erase_edge(back, part[0], options[c].source);
         // The other edges keep their order, so values of the way back line up with s.
         ratio += way_back(part, std::move(back));
-        ratio -= std::log(options[c].weight) + std::log(static_cast<double>(droppable(next).size()));
+        ratio -=
+            std::log(options[c].weight) + std::log(static_cast<double>(droppable(next).size()));
         if (decide(ratio, add_move)) s = std::move(next);
     }
 
@@ -231,7 +256,8 @@ private:
         double ratio = jump(part, std::move(start), next);
         if (!(ratio > -INFINITY)) return;
         State back = next;
-        back.in[place.unit].insert(back.in[place.unit].begin() + place.position, {gone.source, 0.0, gone.mixing});
+        back.in[place.unit].insert(back.in[place.unit].begin() + place.position,
+                                   {gone.source, 0.0, gone.mixing});
         ratio += way_back(part, std::move(back));
         double weight = 0;
         for (const Candidate& c : candidates(next))
@@ -245,7 +271,8 @@ private:
         std::vector<Place> options;
         for (int u = 0; u < model.shape.units(); ++u)
             for (std::size_t k = 0; k < s.in[u].size(); ++k)
-                if (s.in[u][k].source < model.shape.covariates) options.push_back({u, static_cast<int>(k)});
+                if (s.in[u][k].source < model.shape.covariates)
+                    options.push_back({u, static_cast<int>(k)});
         if (options.empty()) return;
         const Place place = options[random.below(static_cast<int>(options.size()))];
         std::vector<int> others;
@@ -264,7 +291,8 @@ private:
         if (decide(ratio, swap_move)) s = std::move(next);
     }
 
-    // -- hidden units ---------------------------------------------------------------------------------------------
+    // -- hidden units
+    // ---------------------------------------------------------------------------------------------
 
     // Layers in which a unit can be born, for a state.
     std::vector<int> open_layers(const State& state) const {
@@ -299,11 +327,13 @@ private:
         std::vector<int> found;
         const Shape& shape = model.shape;
         for (int u = 0; u < shape.hidden(); ++u) {
-            if (!state.alive[u] || state.in[u].size() > 2 || model.out_degree(state, u) != 1) continue;
+            if (!state.alive[u] || state.in[u].size() > 2 || model.out_degree(state, u) != 1)
+                continue;
             bool plain = shape.reads_covariates(u);
             for (const Edge& e : state.in[u]) plain = plain && e.source < shape.covariates;
             const int target = target_of(state, u);
-            if (plain && (shape.is_output(target) || state.in[target].size() > 1)) found.push_back(u);
+            if (plain && (shape.is_output(target) || state.in[target].size() > 1))
+                found.push_back(u);
         }
         return found;
     }
@@ -327,7 +357,8 @@ private:
         return -0.5 * (b * b + log_two_pi) - std::log(sd);
     }
 
-    // Log prior minus log proposal of a new unit's own parameters: incoming weights come from their prior.
+    // Log prior minus log proposal of a new unit's own parameters: incoming weights come from their
+    // prior.
     double own_parameters(const State& state, int unit) const {
         const double b = state.bias[unit] / model.prior.bias_sd;
         return -0.5 * (b * b + log_two_pi) - std::log(model.prior.bias_sd) - log_bias(state, unit);
@@ -338,7 +369,8 @@ private:
         const std::vector<int> layers = open_layers(s);
         if (layers.empty()) return;
         const int layer = layers[random.below(static_cast<int>(layers.size()))];
-        const std::vector<int> empty = units_where(s, layer, false), targets = units_where(s, layer + 1, true);
+        const std::vector<int> empty = units_where(s, layer, false),
+                               targets = units_where(s, layer + 1, true);
         const int unit = empty[random.below(static_cast<int>(empty.size()))];
         const int target = targets[random.below(static_cast<int>(targets.size()))];
         const int n_sources = shape.covariates > 1 && random.uniform() < 0.5 ? 2 : 1;
@@ -359,7 +391,8 @@ private:
         State back = next;
         erase_edge(back, target, shape.covariates + unit);
         ratio += way_back(part, std::move(back));
-        ratio -= log_birth(s, layer, n_sources) + std::log(static_cast<double>(mortal(next).size()));
+        ratio -=
+            log_birth(s, layer, n_sources) + std::log(static_cast<double>(mortal(next).size()));
         if (decide(ratio, birth_move)) s = std::move(next);
     }
 
@@ -393,7 +426,8 @@ private:
         if (decide(ratio, death_move)) s = std::move(next);
     }
 
-    // -- weights --------------------------------------------------------------------------------------------------
+    // -- weights
+    // --------------------------------------------------------------------------------------------------
 
     void move_weights(const Effort& effort) {
         const Shape& shape = model.shape;
@@ -407,16 +441,19 @@ private:
             Part pair{u};
             for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t)
                 if (s.alive[t] && s.edge_to(t, shape.covariates + u) >= 0) pair.push_back(t);
-            if (static_cast<int>(part_size(s, pair)) <= effort.largest_part) move_part(pair, pair_move);
+            if (static_cast<int>(part_size(s, pair)) <= effort.largest_part)
+                move_part(pair, pair_move);
         }
         if (living.size() > 1) {
-            if (static_cast<int>(part_size(s, living)) <= effort.largest_part) move_part(living, all_move);
+            if (static_cast<int>(part_size(s, living)) <= effort.largest_part)
+                move_part(living, all_move);
         }
     }
 
     void move_part(const Part& part, Move move) {
         double& share = keep[move - unit_move];
-        const int layer = first_layer(model, part), steps = move == all_move ? 1 : newton_steps(part);
+        const int layer = first_layer(model, part),
+                  steps = move == all_move ? 1 : newton_steps(part);
         const Vector here = part_values(s, part);
         const Proposal there(model, s, part, steps);
         if (!there.ok) return;
@@ -426,7 +463,8 @@ private:
         model.forward(next, layer);
         const Proposal back(model, next, part, steps);
         if (!back.ok) return;
-        double ratio = next.log_likelihood - s.log_likelihood + back.log_density(here, values, share) -
+        double ratio = next.log_likelihood - s.log_likelihood +
+                       back.log_density(here, values, share) -
                        there.log_density(values, here, share);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
         const bool yes = decide(ratio, move);
@@ -451,7 +489,8 @@ private:
             for (Edge& e : next.in[u]) e.weight *= factor;
             double ratio = model.log_weights(next, u) - model.log_weights(s, u);
             int power = static_cast<int>(s.in[u].size()) + 1;
-            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t) {
+            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2];
+                 ++t) {
                 const int k = s.alive[t] ? s.edge_to(t, shape.covariates + u) : -1;
                 if (k < 0) continue;
                 next.in[t][k].weight /= factor;
@@ -468,7 +507,8 @@ private:
         if (changed) model.forward(s, 0);
     }
 
-    // -- scales and noise -----------------------------------------------------------------------------------------
+    // -- scales and noise
+    // -----------------------------------------------------------------------------------------
 
     void update_scales() {
         const Shape& shape = model.shape;
@@ -478,12 +518,14 @@ private:
             for (Edge& e : s.in[u]) {
                 const int b = shape.block(u, e.source);
                 if (df > 0)
-                    e.mixing = random.inverse_gamma((df + 1) / 2, (df + e.weight * e.weight / s.tau2[b]) / 2);
+                    e.mixing = random.inverse_gamma((df + 1) / 2,
+                                                    (df + e.weight * e.weight / s.tau2[b]) / 2);
                 square[b] += e.weight * e.weight / e.mixing;
                 count[b] += 1;
             }
         for (int b = 0; b < shape.blocks(); ++b)
-            s.tau2[b] = random.inverse_gamma(model.prior.tau_shape + count[b] / 2, model.prior.tau_scale + square[b] / 2);
+            s.tau2[b] = random.inverse_gamma(model.prior.tau_shape + count[b] / 2,
+                                             model.prior.tau_scale + square[b] / 2);
     }
 
     void update_noise() {
@@ -495,7 +537,8 @@ private:
                 const double d = p.y[o * p.n + i] - (*s.f)[o * p.n + i];
                 square += p.row_weight(i) * d * d;
             }
-            s.s2[o] = random.inverse_gamma(model.prior.noise_shape + p.total_weight / 2, model.prior.noise_scale + square / 2);
+            s.s2[o] = random.inverse_gamma(model.prior.noise_shape + p.total_weight / 2,
+                                           model.prior.noise_scale + square / 2);
         }
         s.log_likelihood = model.likelihood->total(p, s.f->data(), s.s2);
     }

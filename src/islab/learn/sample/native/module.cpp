@@ -36,7 +36,8 @@ Activation activation_of(const std::string& name) {
 
 // x (covariates, rows) and y (outputs, rows): one run of memory for each column.
 Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight) {
-    require(x.ndim() == 2 && y.ndim() == 2 && x.shape(1) == y.shape(1), "x and y must be (columns, rows)");
+    require(x.ndim() == 2 && y.ndim() == 2 && x.shape(1) == y.shape(1),
+            "x and y must be (columns, rows)");
     require(weight.size() == 0 || weight.size() == y.shape(1), "one weight for each row");
     Problem p;
     p.n = static_cast<std::size_t>(y.shape(1));
@@ -50,11 +51,12 @@ Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight) 
 }
 
 class PyChain {
-public:
-    PyChain(const Doubles& x, const Doubles& y, const Doubles& weight, const std::vector<int>& hidden, bool input_skip,
-            const std::string& activation, double leak, const std::string& likelihood, const py::dict& prior_values,
-            std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias, const Doubles& tau2,
-            const Doubles& noise) {
+   public:
+    PyChain(const Doubles& x, const Doubles& y, const Doubles& weight,
+            const std::vector<int>& hidden, bool input_skip, const std::string& activation,
+            double leak, const std::string& likelihood, const py::dict& prior_values,
+            std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias,
+            const Doubles& tau2, const Doubles& noise) {
         Shape shape;
         Problem problem = make_problem(x, y, weight);
         shape.covariates = problem.covariates;
@@ -76,8 +78,8 @@ public:
         chain = std::make_unique<Chain>(*model, start(slots, weights, bias, tau2, noise), seed);
     }
 
-    py::dict run(int steps, int every, bool warming, int toggles, int edges, int units, int largest_part,
-                 bool keep_rows) {
+    py::dict run(int steps, int every, bool warming, int toggles, int edges, int units,
+                 int largest_part, bool keep_rows) {
         require(steps >= 0 && every >= 1, "steps and every must be positive");
         Effort effort{toggles, edges, units, largest_part};
         std::vector<long long> slots, ends;
@@ -102,7 +104,8 @@ public:
                 heights.push_back(s.log_likelihood);
                 if (keep_rows)
                     for (std::size_t i = 0; i < model->problem.n; ++i)
-                        rows.push_back(model->likelihood->row(model->problem, s.f->data(), s.s2, i));
+                        rows.push_back(
+                            model->likelihood->row(model->problem, s.f->data(), s.s2, i));
             }
         }
         py::dict result;
@@ -118,7 +121,8 @@ public:
     }
 
     void replace_target(const Doubles& y) {
-        require(y.size() == static_cast<py::ssize_t>(model->problem.y.size()), "y of another shape");
+        require(y.size() == static_cast<py::ssize_t>(model->problem.y.size()),
+                "y of another shape");
         model->problem.y = to_vector(y);
         model->forward(chain->s, 0);
     }
@@ -149,7 +153,8 @@ public:
         result["tau2"] = to_array(s.tau2);
         result["noise"] = to_array(s.s2);
         std::vector<long long> words;
-        for (std::uint64_t word : chain->random.state) words.push_back(static_cast<long long>(word));
+        for (std::uint64_t word : chain->random.state)
+            words.push_back(static_cast<long long>(word));
         result["random"] = to_array(words);
         result["keep"] = to_array(Vector(chain->keep.begin(), chain->keep.end()));
         std::vector<long long> moves(chain->accepted.begin(), chain->accepted.end());
@@ -159,21 +164,26 @@ public:
     }
 
     void restore(const py::dict& saved) {
-        State s = start(saved["slots"].cast<Longs>(), saved["weights"].cast<Doubles>(), saved["bias"].cast<Doubles>(),
-                        saved["tau2"].cast<Doubles>(), saved["noise"].cast<Doubles>());
+        State s = start(saved["slots"].cast<Longs>(), saved["weights"].cast<Doubles>(),
+                        saved["bias"].cast<Doubles>(), saved["tau2"].cast<Doubles>(),
+                        saved["noise"].cast<Doubles>());
         const Vector mixing = to_vector(saved["mixing"].cast<Doubles>());
         const Longs words = saved["random"].cast<Longs>(), moves = saved["moves"].cast<Longs>();
         const Doubles keep = saved["keep"].cast<Doubles>();
-        require(mixing.size() == static_cast<std::size_t>(saved["weights"].cast<Doubles>().size()), "mixing of another size");
-        require(words.size() == 4 && moves.size() == 2 * n_moves && keep.size() == 3, "a state of another shape");
+        require(mixing.size() == static_cast<std::size_t>(saved["weights"].cast<Doubles>().size()),
+                "mixing of another size");
+        require(words.size() == 4 && moves.size() == 2 * n_moves && keep.size() == 3,
+                "a state of another shape");
         std::size_t at = 0;
         for (auto& edges : s.in)
             for (Edge& e : edges) e.mixing = mixing[at++];
         require(model->valid(s), "a state with edges on no active path");
         model->forward(s, 0);
         chain->s = std::move(s);
-        for (int k = 0; k < 4; ++k) chain->random.state[k] = static_cast<std::uint64_t>(words.data()[k]);
-        for (int k = 0; k < 3; ++k) chain->keep[k] = std::min(std::max(keep.data()[k], 0.0), 0.9999);
+        for (int k = 0; k < 4; ++k)
+            chain->random.state[k] = static_cast<std::uint64_t>(words.data()[k]);
+        for (int k = 0; k < 3; ++k)
+            chain->keep[k] = std::min(std::max(keep.data()[k], 0.0), 0.9999);
         for (int m = 0; m < n_moves; ++m) {
             chain->accepted[m] = static_cast<long>(moves.data()[m]);
             chain->proposed[m] = static_cast<long>(moves.data()[n_moves + m]);
@@ -183,12 +193,12 @@ public:
     // Draws of the target given the predictors are made in Python; this is what they need.
     py::array_t<double> predictor() const { return to_array(*chain->s.f); }
 
-private:
+   private:
     std::unique_ptr<Model> model;
     std::unique_ptr<Chain> chain;
 
-    State start(const Longs& slots, const Doubles& weights, const Doubles& bias, const Doubles& tau2,
-                const Doubles& noise) const {
+    State start(const Longs& slots, const Doubles& weights, const Doubles& bias,
+                const Doubles& tau2, const Doubles& noise) const {
         const Shape& shape = model->shape;
         require(slots.size() == weights.size(), "one weight for each edge");
         require(bias.size() == shape.units(), "one bias for each unit");
@@ -202,8 +212,10 @@ private:
         s.s2 = to_vector(noise);
         s.z.resize(shape.units());
         s.value.resize(shape.units());
-        for (double value : s.tau2) require(value > 0 && std::isfinite(value), "slab variances must be positive");
-        for (double value : s.s2) require(value > 0 && std::isfinite(value), "noise variances must be positive");
+        for (double value : s.tau2)
+            require(value > 0 && std::isfinite(value), "slab variances must be positive");
+        for (double value : s.s2)
+            require(value > 0 && std::isfinite(value), "noise variances must be positive");
         for (int o = shape.hidden(); o < shape.units(); ++o) s.alive[o] = 1;
         for (py::ssize_t k = 0; k < slots.size(); ++k) {
             const auto [unit, source] = ends_of(slots.data()[k]);
@@ -224,13 +236,15 @@ private:
         const long long rows = shape.input_skip ? shape.units() : shape.width[0];
         require(slot >= 0, "an edge outside the network");
         if (slot < rows * shape.covariates)
-            return {static_cast<int>(slot / shape.covariates), static_cast<int>(slot % shape.covariates)};
+            return {static_cast<int>(slot / shape.covariates),
+                    static_cast<int>(slot % shape.covariates)};
         slot -= rows * shape.covariates;
         for (int l = 1; l < shape.layers(); ++l) {
             const long long size = static_cast<long long>(shape.width[l]) * shape.width[l - 1];
             if (slot < size)
                 return {shape.first[l] + static_cast<int>(slot / shape.width[l - 1]),
-                        shape.covariates + shape.first[l - 1] + static_cast<int>(slot % shape.width[l - 1])};
+                        shape.covariates + shape.first[l - 1] +
+                            static_cast<int>(slot % shape.width[l - 1])};
             slot -= size;
         }
         throw std::invalid_argument("an edge outside the network");
@@ -242,14 +256,17 @@ private:
 PYBIND11_MODULE(_chains, m) {
     m.doc() = "Chains over sparse networks.";
     py::class_<PyChain>(m, "Chain")
-        .def(py::init<const Doubles&, const Doubles&, const Doubles&, const std::vector<int>&, bool, const std::string&, double,
-                      const std::string&, const py::dict&, std::uint64_t, const Longs&, const Doubles&, const Doubles&,
-                      const Doubles&, const Doubles&>(),
-             py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("hidden"), py::arg("input_skip"),
-             py::arg("activation"), py::arg("leak"), py::arg("likelihood"), py::arg("prior"), py::arg("seed"), py::arg("slots"),
-             py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"))
-        .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"), py::arg("warming"), py::arg("toggles"),
-             py::arg("edges"), py::arg("units"), py::arg("largest_part"), py::arg("keep_rows"))
+        .def(py::init<const Doubles&, const Doubles&, const Doubles&, const std::vector<int>&, bool,
+                      const std::string&, double, const std::string&, const py::dict&,
+                      std::uint64_t, const Longs&, const Doubles&, const Doubles&, const Doubles&,
+                      const Doubles&>(),
+             py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("hidden"),
+             py::arg("input_skip"), py::arg("activation"), py::arg("leak"), py::arg("likelihood"),
+             py::arg("prior"), py::arg("seed"), py::arg("slots"), py::arg("weights"),
+             py::arg("bias"), py::arg("tau2"), py::arg("noise"))
+        .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
+             py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
+             py::arg("largest_part"), py::arg("keep_rows"))
         .def("replace_target", &PyChain::replace_target)
         .def("predictor", &PyChain::predictor)
         .def("counts", &PyChain::counts)

@@ -1,8 +1,9 @@
 // A sparse network as a chain holds it: its shape, its edges, and the activations they give.
 //
-// Units are numbered layer after layer, outputs last; a source below `covariates` is a covariate, above it a
-// unit. Weights have the flat numbers of islab.core.architecture. A structure is *valid* if every living hidden unit
-// is fed and reaches an output, so that every edge lies on an active path; the chain visits valid structures only.
+// Units are numbered layer after layer, outputs last; a source below `covariates` is a covariate,
+// above it a unit. Weights have the flat numbers of islab.core.architecture. A structure is *valid*
+// if every living hidden unit is fed and reaches an output, so that every edge lies on an active
+// path; the chain visits valid structures only.
 
 #pragma once
 
@@ -36,7 +37,8 @@ struct Shape {
         }
         covariate_blocks = input_skip ? layers() : 1;
         block_size.clear();
-        for (int l = 0; l < covariate_blocks; ++l) block_size.push_back(long(width[l]) * covariates);
+        for (int l = 0; l < covariate_blocks; ++l)
+            block_size.push_back(long(width[l]) * covariates);
         for (int l = 1; l < layers(); ++l) block_size.push_back(long(width[l]) * width[l - 1]);
     }
 
@@ -61,7 +63,9 @@ struct Shape {
     }
 
     // Units whose weights can be scaled up where those behind them are scaled down.
-    bool homogeneous() const { return activation != Activation::sigmoid && activation != Activation::tanh; }
+    bool homogeneous() const {
+        return activation != Activation::sigmoid && activation != Activation::tanh;
+    }
 
     // value = activation of z, for a run of numbers.
     void activate(const double* z, double* value, std::size_t n) const {
@@ -77,14 +81,16 @@ struct Shape {
         });
     }
 
-private:
-    // Calls `use` with the activation and its slope, so that loops over rows do not ask which it is.
+   private:
+    // Calls `use` with the activation and its slope, so that loops over rows do not ask which it
+    // is.
     template <class Use>
     void each(Use use) const {
         const double below = leak;
         switch (activation) {
             case Activation::relu:
-                return use([](double z) { return z > 0 ? z : 0.0; }, [](double z, double) { return z > 0 ? 1.0 : 0.0; });
+                return use([](double z) { return z > 0 ? z : 0.0; },
+                           [](double z, double) { return z > 0 ? 1.0 : 0.0; });
             case Activation::leaky_relu:
                 return use([below](double z) { return z > 0 ? z : below * z; },
                            [below](double z, double) { return z > 0 ? 1.0 : below; });
@@ -110,7 +116,8 @@ struct Prior {
 struct Edge {
     int source;
     double weight;
-    double mixing = 1;  // of the slab's variance: 1, or an inverse gamma variable for a Student-t slab
+    double mixing =
+        1;  // of the slab's variance: 1, or an inverse gamma variable for a Student-t slab
 };
 
 using Column = std::shared_ptr<Vector>;
@@ -134,9 +141,12 @@ struct State {
 };
 
 class Model {
-public:
+   public:
     Model(Problem problem, Shape shape, Prior prior, const std::string& likelihood)
-        : problem(std::move(problem)), shape(std::move(shape)), prior(prior), likelihood(make_likelihood(likelihood)) {
+        : problem(std::move(problem)),
+          shape(std::move(shape)),
+          prior(prior),
+          likelihood(make_likelihood(likelihood)) {
         this->shape.prepare();
     }
 
@@ -146,7 +156,8 @@ public:
     std::unique_ptr<Likelihood> likelihood;
 
     const double* source(const State& s, int source) const {
-        return source < shape.covariates ? problem.covariate(source) : s.value[source - shape.covariates]->data();
+        return source < shape.covariates ? problem.covariate(source)
+                                         : s.value[source - shape.covariates]->data();
     }
 
     double slab_variance(const State& s, int unit, const Edge& e) const {
@@ -159,7 +170,8 @@ public:
         for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
     }
 
-    // Activations from a layer on, and the log likelihood. Columns are replaced, never written to: states share them.
+    // Activations from a layer on, and the log likelihood. Columns are replaced, never written to:
+    // states share them.
     void forward(State& s, int from_layer) const {
         for (int u = shape.first[from_layer]; u < shape.hidden(); ++u) {
             if (!s.alive[u]) {
@@ -167,14 +179,16 @@ public:
                 s.value[u].reset();
                 continue;
             }
-            auto z = std::make_shared<Vector>(problem.n), value = std::make_shared<Vector>(problem.n);
+            auto z = std::make_shared<Vector>(problem.n),
+                 value = std::make_shared<Vector>(problem.n);
             receive(s, u, z->data());
             shape.activate(z->data(), value->data(), problem.n);
             s.z[u] = std::move(z);
             s.value[u] = std::move(value);
         }
         auto f = std::make_shared<Vector>(problem.n * shape.outputs());
-        for (int o = 0; o < shape.outputs(); ++o) receive(s, shape.hidden() + o, f->data() + o * problem.n);
+        for (int o = 0; o < shape.outputs(); ++o)
+            receive(s, shape.hidden() + o, f->data() + o * problem.n);
         s.f = std::move(f);
         s.log_likelihood = likelihood->total(problem, s.f->data(), s.s2);
     }
@@ -191,9 +205,11 @@ public:
     double log_structure(const std::vector<long>& k) const {
         double sum = 0;
         for (int b = 0; b < shape.blocks(); ++b) {
-            const double size = static_cast<double>(shape.block_size[b]), used = static_cast<double>(k[b]);
+            const double size = static_cast<double>(shape.block_size[b]),
+                         used = static_cast<double>(k[b]);
             if (size > 0)
-                sum += std::lgamma(prior.inclusion_a + used) + std::lgamma(prior.inclusion_b + size - used) -
+                sum += std::lgamma(prior.inclusion_a + used) +
+                       std::lgamma(prior.inclusion_b + size - used) -
                        std::lgamma(prior.inclusion_a + prior.inclusion_b + size);
         }
         return sum;
@@ -227,7 +243,8 @@ public:
         }
         for (int u = 0; u < shape.units(); ++u)
             for (const Edge& e : s.in[u]) {
-                if (e.source >= shape.covariates && !s.alive[e.source - shape.covariates]) return false;
+                if (e.source >= shape.covariates && !s.alive[e.source - shape.covariates])
+                    return false;
                 if (e.source < shape.covariates && !shape.reads_covariates(u)) return false;
             }
         return true;

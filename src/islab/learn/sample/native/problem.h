@@ -30,16 +30,17 @@ struct Problem {
 
 // What a likelihood says about predictors f (outputs, n).
 class Likelihood {
-public:
+   public:
     virtual ~Likelihood() = default;
     virtual bool has_noise() const { return false; }
     virtual bool softmax() const { return false; }
 
     // Log likelihood of row i; s2 are noise variances by output.
-    virtual double row(const Problem& p, const double* f, const Vector& s2, std::size_t i) const = 0;
+    virtual double row(const Problem& p, const double* f, const Vector& s2,
+                       std::size_t i) const = 0;
 
-    // residual = d log p / d f, curvature = expected -d2 log p / d f2 (its diagonal part), both (outputs, n);
-    // for softmax the curvature holds the class probabilities.
+    // residual = d log p / d f, curvature = expected -d2 log p / d f2 (its diagonal part), both
+    // (outputs, n); for softmax the curvature holds the class probabilities.
     virtual void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,
                              double* curvature) const = 0;
 
@@ -51,7 +52,7 @@ public:
 };
 
 class Gaussian final : public Likelihood {
-public:
+   public:
     bool has_noise() const override { return true; }
 
     double row(const Problem& p, const double* f, const Vector& s2, std::size_t i) const override {
@@ -89,12 +90,13 @@ public:
 };
 
 class Bernoulli final : public Likelihood {
-public:
+   public:
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
             const double eta = f[o * p.n + i];
-            sum += p.y[o * p.n + i] * eta - (std::max(eta, 0.0) + std::log1p(std::exp(-std::abs(eta))));
+            sum += p.y[o * p.n + i] * eta -
+                   (std::max(eta, 0.0) + std::log1p(std::exp(-std::abs(eta))));
         }
         return sum;
     }
@@ -112,7 +114,7 @@ public:
 };
 
 class Categorical final : public Likelihood {
-public:
+   public:
     bool softmax() const override { return true; }
 
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
@@ -147,7 +149,7 @@ public:
 constexpr double largest_log_rate = 20;
 
 class Poisson final : public Likelihood {
-public:
+   public:
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
@@ -168,9 +170,10 @@ public:
             }
     }
 
-private:
+   private:
     static double rate(double eta) {
-        return std::exp(std::min(eta, largest_log_rate)) * (1 + std::max(eta - largest_log_rate, 0.0));
+        return std::exp(std::min(eta, largest_log_rate)) *
+               (1 + std::max(eta - largest_log_rate, 0.0));
     }
 };
 

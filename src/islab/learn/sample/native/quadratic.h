@@ -1,9 +1,10 @@
-// The log posterior of some weights around a point: gradient, Gauss-Newton precision, and jumps made from them.
+// The log posterior of some weights around a point: gradient, Gauss-Newton precision, and jumps
+// made from them.
 //
-// A *part* is a set of units; its parameters are their biases and incoming weights. `Proposal` takes a few Newton steps
-// from where a state stands, a deterministic function of that point, and puts a Gaussian around the place it reaches.
-// Because the same function gives the density of the way back, Metropolis-Hastings with it is exact however rough the
-// Gaussian is.
+// A *part* is a set of units; its parameters are their biases and incoming weights. `Proposal`
+// takes a few Newton steps from where a state stands, a deterministic function of that point, and
+// puts a Gaussian around the place it reaches. Because the same function gives the density of the
+// way back, Metropolis-Hastings with it is exact however rough the Gaussian is.
 
 #pragma once
 
@@ -45,7 +46,7 @@ inline int first_layer(const Model& model, const Part& part) {
 
 // Derivatives of every output by the sums of units, (outputs, n) for each unit from a layer on.
 class Backward {
-public:
+   public:
     Backward(const Model& model, const State& s, int from_layer) : by_unit(model.shape.units()) {
         const Shape& shape = model.shape;
         const std::size_t n = model.problem.n;
@@ -66,7 +67,8 @@ public:
                     add_scaled(d.data(), w, by_unit[t].data(), outputs * n);
                 }
             }
-            for (int o = 0; o < outputs; ++o) shape.times_slope(&d[o * n], s.z[u]->data(), s.value[u]->data(), n);
+            for (int o = 0; o < outputs; ++o)
+                shape.times_slope(&d[o * n], s.z[u]->data(), s.value[u]->data(), n);
         }
     }
 
@@ -90,7 +92,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
     const Backward backward(model, s, first_layer(model, part));
     const bool softmax = model.likelihood->softmax();
 
-    // Columns of the Jacobian by output, those of softmax centred over the classes, times the root of the curvature.
+    // Columns of the Jacobian by output, those of softmax centred over the classes, times the root
+    // of the curvature.
     Quadratic q;
     q.gradient.assign(size, 0.0);
     q.factor.assign(size * size, 0.0);
@@ -103,8 +106,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
         const Vector& d = backward.by_unit[u];
         for (int k = -1; k < static_cast<int>(s.in[u].size()); ++k, ++at) {
             const double* source = k < 0 ? ones.data() : model.source(s, s.in[u][k].source);
-            const double variance =
-                k < 0 ? model.prior.bias_sd * model.prior.bias_sd : model.slab_variance(s, u, s.in[u][k]);
+            const double variance = k < 0 ? model.prior.bias_sd * model.prior.bias_sd
+                                          : model.slab_variance(s, u, s.in[u][k]);
             const double value = k < 0 ? s.bias[u] : s.in[u][k].weight;
             own[at] = output;
             diagonal[at] = 1 / variance;
@@ -115,7 +118,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
             } else {
                 column.resize(outputs * n);
                 for (int o = 0; o < outputs; ++o)
-                    for (std::size_t i = 0; i < n; ++i) column[o * n + i] = d[o * n + i] * source[i];
+                    for (std::size_t i = 0; i < n; ++i)
+                        column[o * n + i] = d[o * n + i] * source[i];
                 q.gradient[at] = dot(residual.data(), column.data(), outputs * n);
             }
             q.gradient[at] -= value / variance;
@@ -134,8 +138,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
             }
             for (int o = 0; o < outputs; ++o)
                 for (std::size_t i = 0; i < n; ++i)
-                    full[o * n + i] =
-                        std::sqrt(p.row_weight(i) * curvature[o * n + i]) * (full[o * n + i] - mean[i]);
+                    full[o * n + i] = std::sqrt(p.row_weight(i) * curvature[o * n + i]) *
+                                      (full[o * n + i] - mean[i]);
             columns[a] = std::move(full);
             own[a] = -1;
         }
@@ -159,7 +163,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
         Vector gram(m * m, 0.0);
         add_gram(gram.data(), pointers.data(), m, n);
         for (std::size_t a = 0; a < m; ++a)
-            for (std::size_t b = 0; b <= a; ++b) q.factor[members[a] * size + members[b]] += gram[a * m + b];
+            for (std::size_t b = 0; b <= a; ++b)
+                q.factor[members[a] * size + members[b]] += gram[a * m + b];
     }
     for (std::size_t a = 0; a < size; ++a) q.factor[a * size + a] += diagonal[a];
     q.ok = factorise(q.factor, size);
@@ -168,7 +173,7 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
 
 // A Gaussian for the values of a part, found from where the state stands.
 class Proposal {
-public:
+   public:
     Proposal(const Model& model, State s, const Part& part, int steps) : size(part_size(s, part)) {
         const int layer = first_layer(model, part);
         double height = log_density(model, s, part);
@@ -208,7 +213,8 @@ public:
     std::size_t size;
     Vector mean, factor;
 
-    // A draw, kept a share `keep` of the way from the mean to where the state stands (0: independent of it).
+    // A draw, kept a share `keep` of the way from the mean to where the state stands (0:
+    // independent of it).
     Vector draw(const Vector& here, double keep, Random& random) const {
         Vector values(size);
         for (double& value : values) value = random.normal();
@@ -222,18 +228,19 @@ public:
     double log_density(const Vector& values, const Vector& here, double keep) const {
         const double spread = std::sqrt(1 - keep * keep);
         Vector d(size);
-        for (std::size_t i = 0; i < size; ++i) d[i] = (values[i] - mean[i] - keep * (here[i] - mean[i])) / spread;
+        for (std::size_t i = 0; i < size; ++i)
+            d[i] = (values[i] - mean[i] - keep * (here[i] - mean[i])) / spread;
         double square = 0;
         for (std::size_t i = 0; i < size; ++i) {  // |L' d|^2
             double sum = 0;
             for (std::size_t k = i; k < size; ++k) sum += factor[k * size + i] * d[k];
             square += sum * sum;
         }
-        return log_diagonal(factor, size) - static_cast<double>(size) * (std::log(spread) + 0.5 * log_two_pi) -
-               0.5 * square;
+        return log_diagonal(factor, size) -
+               static_cast<double>(size) * (std::log(spread) + 0.5 * log_two_pi) - 0.5 * square;
     }
 
-private:
+   private:
     static double log_density(const Model& model, const State& s, const Part& part) {
         double sum = s.log_likelihood;
         for (int u : part) sum += model.log_weights(s, u);

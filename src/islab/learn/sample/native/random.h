@@ -1,6 +1,7 @@
 // Random numbers of a chain: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.
 //
-// A chain owns its generator, so that its draws depend on its seed alone, not on the number of threads.
+// A chain owns its generator, so that its draws depend on its seed alone, not on the number of
+// threads.
 
 #pragma once
 
@@ -11,7 +12,7 @@
 namespace islab::sample {
 
 class Random {
-public:
+   public:
     explicit Random(std::uint64_t seed) {
         for (auto& word : state) {
             seed += 0x9e3779b97f4a7c15ULL;
@@ -51,7 +52,8 @@ public:
         const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
         for (;;) {
             const double x = normal(), v = std::pow(1 + c * x, 3);
-            if (v > 0 && std::log(uniform()) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
+            if (v > 0 && std::log(uniform()) < 0.5 * x * x + d - d * v + d * std::log(v))
+                return d * v;
         }
     }
 
@@ -60,7 +62,7 @@ public:
     // 0 to count - 1.
     int below(int count) { return static_cast<int>(uniform() * count); }
 
-private:
+   private:
     static std::uint64_t rotate(std::uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 };
 

@@ -1,10 +1,12 @@
-// The output layer of a Gaussian model given its hidden units: a linear regression with its weights integrated out.
+// The output layer of a Gaussian model given its hidden units: a linear regression with its weights
+// integrated out.
 //
-// All candidate columns (the constant, covariates, hidden units of the last layer) and the target stand in one
-// cross-product matrix, divided by the noise variance, with the prior's precisions on its diagonal. Sweeping a
-// column (Goodnight, 1979) puts it into the regression or takes it out again, a rank-one update. The swept matrix then holds
-// what every further column would change, so a proposal that is refused costs a few operations and one that is
-// accepted the square of the number of columns. A model without hidden units is sampled by this alone.
+// All candidate columns (the constant, covariates, hidden units of the last layer) and the target
+// stand in one cross-product matrix, divided by the noise variance, with the prior's precisions on
+// its diagonal. Sweeping a column (Goodnight, 1979) puts it into the regression or takes it out
+// again, a rank-one update. The swept matrix then holds what every further column would change, so
+// a proposal that is refused costs a few operations and one that is accepted the square of the
+// number of columns. A model without hidden units is sampled by this alone.
 
 #pragma once
 
@@ -14,7 +16,7 @@
 namespace islab::sample {
 
 class OutputRegression {
-public:
+   public:
     explicit OutputRegression(const Model& model) : model(model) {
         const Problem& p = model.problem;
         const std::size_t v = p.covariates, size = 1 + v;
@@ -25,7 +27,8 @@ public:
         for (std::size_t j = 0; j < size; ++j) {
             columns[j] = roots;
             if (j > 0)
-                for (std::size_t i = 0; i < p.n; ++i) columns[j][i] *= p.covariate(static_cast<int>(j) - 1)[i];
+                for (std::size_t i = 0; i < p.n; ++i)
+                    columns[j][i] *= p.covariate(static_cast<int>(j) - 1)[i];
             pointers.push_back(columns[j].data());
         }
         fixed.assign(size * size, 0.0);
@@ -34,7 +37,8 @@ public:
             for (std::size_t j = 0; j < i; ++j) fixed[j * size + i] = fixed[i * size + j];
     }
 
-    // Structure, hyperparameters and weights of one output; returns accepted and proposed structure moves.
+    // Structure, hyperparameters and weights of one output; returns accepted and proposed structure
+    // moves.
     void update(State& s, int output, int toggles, Random& random, long* accepted, long* proposed) {
         begin(s, output, random);
         for (int t = 0; t < toggles; ++t) {
@@ -51,7 +55,7 @@ public:
         finish(s, random);
     }
 
-private:
+   private:
     const Model& model;
     Vector fixed;  // cross-products of the constant and the covariates, (1 + covariates)^2
 
@@ -85,16 +89,18 @@ private:
         size = sources.size();
         cross.assign((size + 1) * (size + 1), 0.0);
         for (std::size_t i = 0; i < n_known; ++i)
-            for (std::size_t j = 0; j < n_known; ++j) cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
+            for (std::size_t j = 0; j < n_known; ++j)
+                cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
         Vector weighted(p.n), ones(p.n, 1.0);
         for (std::size_t i = n_known; i <= size; ++i) {
             const double* column = i < size ? model.source(s, sources[i]) : p.target(output);
             for (std::size_t r = 0; r < p.n; ++r) weighted[r] = p.row_weight(r) * column[r];
             for (std::size_t j = 0; j <= i; ++j) {
-                const double* other = j == 0      ? ones.data()
+                const double* other = j == 0     ? ones.data()
                                       : j < size ? model.source(s, sources[j])
                                                  : p.target(output);
-                cross[i * (size + 1) + j] = cross[j * (size + 1) + i] = dot(weighted.data(), other, p.n);
+                cross[i * (size + 1) + j] = cross[j * (size + 1) + i] =
+                    dot(weighted.data(), other, p.n);
             }
         }
         in.assign(size, 0);
@@ -166,8 +172,9 @@ private:
         if (fixed_in[j]) return false;
         const int block = model.shape.block(unit, sources[j]);
         long& k = counts[block];
-        const double change = in[j] ? gain_of_leaving(j) - log_odds(block, k - 1)
-                                    : gain(at(j, j), at(j, size), precision[j]) + log_odds(block, k);
+        const double change = in[j]
+                                  ? gain_of_leaving(j) - log_odds(block, k - 1)
+                                  : gain(at(j, j), at(j, size), precision[j]) + log_odds(block, k);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(j, in[j]);
         k += in[j] ? -1 : 1;
@@ -179,7 +186,8 @@ private:
     bool swap(State&, Random& random) {
         std::vector<int> inside, outside;
         for (std::size_t j = 1; j < size; ++j)
-            if (sources[j] < model.shape.covariates) (in[j] ? inside : outside).push_back(static_cast<int>(j));
+            if (sources[j] < model.shape.covariates)
+                (in[j] ? inside : outside).push_back(static_cast<int>(j));
         if (inside.empty() || outside.empty()) return false;
         const int i = inside[random.below(static_cast<int>(inside.size()))];
         const bool alike = random.uniform() < 0.5;
@@ -195,10 +203,13 @@ private:
         const int j = outside[c];
         // On the way back the column i stands among those outside instead of j.
         for (std::size_t other = 0; other < outside.size(); ++other)
-            back += !alike ? 1.0 : outside[other] == j ? likeness(j, i) : likeness(j, outside[other]);
+            back += !alike                ? 1.0
+                    : outside[other] == j ? likeness(j, i)
+                                          : likeness(j, outside[other]);
         const double pivot = at(j, j) - at(i, j) * at(i, j) / at(i, i);
         const double with_target = at(j, size) - at(i, j) * at(i, size) / at(i, i);
-        const double change = gain_of_leaving(i) + gain(pivot, with_target, precision[j]) + std::log(sum / back);
+        const double change =
+            gain_of_leaving(i) + gain(pivot, with_target, precision[j]) + std::log(sum / back);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(i, true);
         sweep(j, false);
@@ -210,7 +221,8 @@ private:
     // Symmetric, from the covariates alone; the small term keeps every swap possible.
     double likeness(int i, int j) const {
         const std::size_t d = size + 1;
-        const double r2 = cross[i * d + j] * cross[i * d + j] / (cross[i * d + i] * cross[j * d + j] + 1e-300);
+        const double r2 =
+            cross[i * d + j] * cross[i * d + j] / (cross[i * d + i] * cross[j * d + j] + 1e-300);
         return r2 * r2 + 1e-3;
     }
 
@@ -245,7 +257,8 @@ private:
         for (double value : result.mean) square += value * value;
         solve_upper(result.factor, result.mean.data(), m);
         result.log_evidence = 0.5 * (log_precision + square - cross[size * d + size] / noise) -
-                              log_diagonal(result.factor, m) - 0.5 * model.problem.total_weight * std::log(noise);
+                              log_diagonal(result.factor, m) -
+                              0.5 * model.problem.total_weight * std::log(noise);
         return result;
     }
 
@@ -253,7 +266,9 @@ private:
     void update_noise(State&, Random& random) {
         const double a = model.prior.noise_shape, b = model.prior.noise_scale;
         const double step = 2.4 * std::sqrt(2 / (model.problem.total_weight + 2));
-        auto height = [&](double noise) { return normal(noise).log_evidence - a * std::log(noise) - b / noise; };
+        auto height = [&](double noise) {
+            return normal(noise).log_evidence - a * std::log(noise) - b / noise;
+        };
         double now = height(s2);
         for (int t = 0; t < 3; ++t) {
             const double other = s2 * std::exp(step * random.normal()), then = height(other);
@@ -276,7 +291,8 @@ private:
         auto height = [&](double tau2) {
             s.tau2[block] = tau2;
             set_precision(s);
-            return normal(s2).log_evidence - (a + 0.5 * others) * std::log(tau2) - (b + 0.5 * square) / tau2;
+            return normal(s2).log_evidence - (a + 0.5 * others) * std::log(tau2) -
+                   (b + 0.5 * square) / tau2;
         };
         double tau2 = s.tau2[block], now = height(tau2);
         for (int t = 0; t < 3; ++t) {
