@@ -194,8 +194,6 @@ class Descent:
         progress = run_stage(
             self, stage, n_rows=n_rows, seed=self.seed, shuffle=False, report=report
         )
-        if progress.interrupted:
-            raise KeyboardInterrupt
         self.slow_down *= progress.slow_down
         return progress.history
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from islab.images.data import ArraySource, Source
 from islab.learn.engines.base import Engine
 from islab.learn.history import History
@@ -28,9 +26,5 @@ def train_images(
         raise TrainingError(
             "Training ended before anything was learned; try more epochs or a smaller learning "
             "rate."
-        )
-    if progress.interrupted:
-        warnings.warn(
-            "Training was interrupted; what was learned so far is kept.", UserWarning, stacklevel=3
         )
     return progress.history
