@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from islab.core import posterior as module
+from islab.core import network as module
 from islab.core.architecture import Architecture
 from islab.core.equations import moments
-from islab.core.network import forward
-from islab.core.posterior import INCLUSION_BOUNDS, Initial, Posterior, inclusion_bounds, portions
+from islab.core.network import forward, portions
+from islab.core.posterior import INCLUSION_BOUNDS, Initial, Posterior, inclusion_bounds
 from islab.core.scale import Scale
 
 WIDE = Architecture(20, (50, 40), 30)

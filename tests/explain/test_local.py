@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from islab.core.network import forward
+from islab.core.outputs import output_number, output_numbers
 from islab.explain import explain_local, summarise
-from islab.explain.choices import output_number, output_numbers
 
 LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
 

@@ -37,3 +37,10 @@ def needed(module: str, purpose: str, install: str | None = None) -> Any:
             f"try `pip install --force-reinstall {install or package}` of a build that fits.",
             name=package,
         ) from error
+
+
+def own_version() -> str:
+    """The version of this package."""
+    from importlib.metadata import version
+
+    return version("islab-bnn")

@@ -33,3 +33,12 @@ def shortened(name: str, length: int) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things whose plural has an s: 1 row, 2 rows."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def is_number(text: str) -> bool:
+    """Whether the text spells a number; 1_000 does in Python's programs, not in tables."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text

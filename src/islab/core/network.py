@@ -7,6 +7,8 @@ over all draws and rows at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ from islab.core.architecture import Architecture
 Float = NDArray[np.floating]
 
 NUMBERS_IN_CACHE = 250_000
+NUMBERS_AT_ONCE = 400_000
 
 
 def preactivations(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
@@ -97,3 +100,13 @@ def unit_flows(architecture: Architecture, weights: Float, z: Float, flow: Float
         slope = activation.slope(z[:, below])
         flows[..., below] = flows[..., architecture.units[layer]] @ wires * slope
     return flows
+
+
+def portions(total: int, cost: int) -> Iterator[int]:
+    """Splits a number of draws so that each portion fits in memory."""
+    if total < 1:
+        raise ValueError(f"Got n_draws={total}, expected at least 1.")
+    size = max(1, min(total, NUMBERS_AT_ONCE // max(cost, 1)))
+    while total > 0:
+        yield min(size, total)
+        total -= size

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,10 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import inverse_softplus, moments, sigmoid, softplus
-from islab.core.network import forward
+from islab.core.network import forward, portions
 from islab.core.paths import active_weights
 from islab.core.scale import Scale
-
-if TYPE_CHECKING:
-    from islab.core.sparse import SparseNetwork
+from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
 Bounds = tuple[float, float]
@@ -31,8 +28,6 @@ INCLUSION_BOUNDS: dict[str, Bounds] = {
     "sparse": (-2.5, -1.5),
     "balanced": (-1.0, 1.0),
 }
-
-NUMBERS_AT_ONCE = 400_000  # what a processor keeps in its caches
 
 
 @dataclass(frozen=True)
@@ -247,8 +242,6 @@ class Posterior:
 
     def median(self, threshold: float = 0.5, scale: Scale | None = None) -> SparseNetwork:
         """The small network of weights with ``alpha > threshold`` on active paths."""
-        from islab.core.sparse import SparseNetwork
-
         return SparseNetwork.from_posterior(self, threshold, scale)
 
     def copy(self, **changes: object) -> Posterior:
@@ -286,13 +279,3 @@ def _draw_means(
     if not -np.inf < low <= high < np.inf:
         raise ValueError(f"Got means=({low}, {high}), expected finite low <= high.")
     return rng.uniform(low, high, size=size)
-
-
-def portions(total: int, cost: int) -> Iterator[int]:
-    """Splits a number of draws so that each portion fits in memory."""
-    if total < 1:
-        raise ValueError(f"Got n_draws={total}, expected at least 1.")
-    size = max(1, min(total, NUMBERS_AT_ONCE // max(cost, 1)))
-    while total > 0:
-        yield min(size, total)
-        total -= size

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.network import forward
+from islab.core.network import forward, portions
 from islab.core.paths import active_weights, fed_units, heard_units
-from islab.core.posterior import Posterior, portions
 from islab.core.scale import Scale
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from islab.core.posterior import Posterior
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]

@@ -4,10 +4,10 @@ For accuracy, log loss, Brier score, ROC AUC, RMSE and the like alone, use :mod:
 """
 
 from islab.evaluate.comparison import compare
-from islab.evaluate.evaluation import evaluate, score_classes, score_numbers
+from islab.evaluate.evaluation import evaluate
 from islab.evaluate.methods import METHODS, make_method
 from islab.evaluate.result import Comparison
-from islab.evaluate.scores import (
+from islab.scores import (
     PINBALL_LEVELS,
     calibration_error,
     crps,
@@ -15,6 +15,8 @@ from islab.evaluate.scores import (
     interval_coverage,
     interval_width,
     pinball_loss,
+    score_classes,
+    score_numbers,
     selection_stability,
 )
 

@@ -18,6 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold, train_test_split
 from sklearn.utils import column_or_1d
 
+from islab.core.dependencies import own_version
 from islab.evaluate.methods import DEFAULT_METHODS, TASKS, check_names, make_method, method_name
 from islab.evaluate.result import Comparison
 from islab.evaluate.runner import (
@@ -266,8 +267,6 @@ def _fingerprint(
     table: Any, target: NDArray, task: str, test_size: float, groups: NDArray | None
 ) -> str:
     """Letters that differ where data, split, task or version do."""
-    from islab import __version__
-
     if is_frame(table):
         columns = [c.to_numpy() for c in nw.from_native(table, eager_only=True).iter_columns()]
     else:
@@ -276,5 +275,5 @@ def _fingerprint(
     # By number: names may be anything, and stand in the facts.
     numbered = pd.DataFrame(dict(enumerate([*columns, target, *together])))
     rows = pd.util.hash_pandas_object(numbered, index=False)
-    facts = repr((_columns(table), task, float(test_size), groups is None, __version__))
+    facts = repr((_columns(table), task, float(test_size), groups is None, own_version()))
     return hashlib.sha256(rows.to_numpy().tobytes() + facts.encode()).hexdigest()[:16]

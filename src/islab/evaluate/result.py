@@ -11,7 +11,7 @@ import pandas as pd
 
 from islab.core.names import printable, shortened
 from islab.evaluate.runner import Record
-from islab.evaluate.scores import inclusion_rate, selection_stability
+from islab.scores import inclusion_rate, selection_stability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

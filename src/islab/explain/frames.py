@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from islab.explain.summary import summarise
+from islab.core.summary import summarise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.network import portions
+from islab.core.outputs import Output, checked_rows, is_piecewise_linear, output_number
 from islab.core.paths import active_weights
-from islab.core.posterior import Posterior, portions
+from islab.core.posterior import Posterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.choices import Output, checked_rows, is_piecewise_linear, output_number
 from islab.explain.pieces import linear_pieces
 
 if TYPE_CHECKING:

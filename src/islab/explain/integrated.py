@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
 from islab.core.network import preactivations
-from islab.core.sparse import SparseNetwork
-from islab.explain.choices import (
+from islab.core.outputs import (
     Baseline,
     baseline_values,
     checked_rows,
     require_piecewise_linear,
 )
+from islab.core.sparse import SparseNetwork
 from islab.explain.pieces import linear_pieces
 
 if TYPE_CHECKING:

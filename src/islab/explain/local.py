@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core.dependencies import needed
 from islab.core.names import counted
-from islab.core.scale import Scale
-from islab.core.sparse import SparseNetwork
-from islab.explain.choices import (
+from islab.core.outputs import (
     Baseline,
     Output,
     baseline_values,
@@ -25,8 +23,10 @@ from islab.explain.choices import (
     reference_name,
     require_piecewise_linear,
 )
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
+from islab.core.summary import Summary, summarise
 from islab.explain.pieces import linear_pieces
-from islab.explain.summary import Summary, summarise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ from islab.core import families
 from islab.core.convolution.geometry import Shape
 from islab.core.convolution.network import slopes
 from islab.core.convolution.posterior import SparseImageNetwork
+from islab.core.outputs import Output, output_numbers
 from islab.core.scale import Scale
-from islab.explain.choices import Output, output_numbers
 from islab.explain.local import LocalExplanation, check_memory
 
 Float = NDArray[np.floating]

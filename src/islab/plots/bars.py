@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
-from islab.explain.choices import baseline_name, output_numbers
-from islab.explain.drivers import Drivers
-from islab.explain.integrated import IntegratedGradients
-from islab.explain.local import LocalExplanation
-from islab.explain.summary import summarise
+from islab.core.outputs import baseline_name, output_numbers
+from islab.core.summary import summarise
 from islab.plots.style import (
     INK,
     MUTED,
@@ -26,6 +23,9 @@ from islab.plots.style import (
     quiet,
     shown,
 )
+
+if TYPE_CHECKING:
+    from islab.explain import Drivers, IntegratedGradients, LocalExplanation
 
 Float = NDArray[np.floating]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from islab.core.dependencies import needed
+from islab.core.outputs import Output, output_number
 from islab.core.sparse import SparseNetwork
-from islab.explain.choices import Output, output_number
 from islab.plots.inclusion import inclusion_map
 from islab.plots.layout import FONT, PILL, Layout, Wire, layered
 from islab.plots.style import INK, MUTED, NEGATIVE, PAPER, POSITIVE, fresh_axes, number, shown

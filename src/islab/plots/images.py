@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.dependencies import needed
+from islab.core.outputs import Output, baseline_name, output_numbers
 from islab.core.sparse import SparseNetwork
-from islab.explain.choices import Output, baseline_name, output_numbers
 from islab.plots.style import FAINT, INK, axes_grid, diverging, heading, number, shown
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from islab.core.outputs import Output, output_number
 from islab.core.sparse import SparseNetwork
-from islab.explain.choices import Output
-from islab.explain.global_ import explain_global
 from islab.plots.style import INK, MUTED, fresh_axes, heading, sequential, shown
 
 
@@ -36,15 +36,11 @@ def inclusion_map(
         Lines shown at most: those with the most weights.
     ax : matplotlib axes, optional
     """
-    explanation = explain_global(network, output=output)
-    frame = explanation.variables if by_variable else explanation.covariates
-    frame = frame[frame["count"] > 0].sort_values("count", ascending=False, kind="stable")
-    hidden = max(len(frame) - top, 0)
-    frame = frame.head(top)
+    labels, counts, alpha = _entries(network, output, by_variable)
+    hidden = max(len(labels) - top, 0)
+    names = [shown(name) for name in labels[:top]]
+    counts, alpha = counts[:top], alpha[:top]
     n_layers = network.architecture.n_layers
-    counts = frame[[f"count_{layer}" for layer in range(n_layers)]].to_numpy()
-    alpha = frame[[f"alpha_{layer}" for layer in range(n_layers)]].to_numpy(dtype=float)
-    names = [shown(name) for name in frame.iloc[:, 0]]
 
     longest = max((len(name) for name in names), default=0)
     ax = fresh_axes(ax, 2.2 + 0.75 * n_layers + 0.08 * longest, 1.3 + 0.27 * max(len(names), 1))
@@ -67,3 +63,24 @@ def inclusion_map(
         ax.set_xlabel(f"and {hidden} more with fewer weights", color=MUTED, fontsize=8.5)
     heading(ax, "Weights that enter each layer")
     return ax
+
+
+def _entries(
+    network: SparseNetwork, output: Output | None, by_variable: bool
+) -> tuple[list[str], NDArray[np.intp], NDArray[np.floating]]:
+    """Names, counts and mean inclusion by layer of what enters, the most weights first."""
+    chosen = network.from_covariate()
+    if output is not None:
+        chosen &= network.edges_of_output(output_number(network.scale.outputs, output))
+    labels = network.scale.variables if by_variable else network.scale.names
+    names = list(dict.fromkeys(labels))
+    lines = np.array([names.index(label) for label in labels], dtype=np.intp)
+    where = (lines[network.edge_ends()[0][chosen]], network.edge_layers()[chosen])
+    counts = np.zeros((len(names), network.architecture.n_layers), dtype=np.intp)
+    total = np.zeros(counts.shape)
+    np.add.at(counts, where, 1)
+    np.add.at(total, where, network.alpha[chosen])
+    used = np.flatnonzero(counts.any(axis=1))
+    used = used[np.argsort(-counts[used].sum(axis=1), kind="stable")]
+    alpha = np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
+    return [names[line] for line in used], counts[used], alpha[used]

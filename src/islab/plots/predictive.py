@@ -85,7 +85,7 @@ def calibration_curve(
     Intervals are Jeffreys': quantiles of a Beta distribution given the counts of the bin. The
     heading states :func:`~islab.evaluate.calibration_error`, whose ten bins are of equal width.
     """
-    from islab.evaluate import calibration_error
+    from islab.scores import calibration_error
 
     found = calibration(y, probability, n_bins)
     ax = fresh_axes(ax, 4.6, 4.4)

@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from islab.core.dependencies import own_version
 from islab.core.names import printable
 from islab.plots import style
 
@@ -39,8 +40,6 @@ def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
-    from islab import __version__
-
     environment = Environment(
         loader=FunctionLoader(_own_file),
         autoescape=True,
@@ -53,7 +52,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "css": Markup(_own_file("page.css")),
         "colours": {name.lower(): getattr(style, name) for name in COLOURS},
-        "version": __version__,
+        "version": own_version(),
     }
     return environment
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.names import printable
-from islab.evaluate import score_classes
 from islab.io.files import replacing, writable
 from islab.plots import style
 from islab.report.environment import render
+from islab.scores import score_classes
 
 if TYPE_CHECKING:
     from islab.images.classifier import ISLaBImageClassifier, Model

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.sparse import SparseNetwork
+from islab.core.summary import summarise
 from islab.explain import LocalExplanation, explain_local
-from islab.explain.summary import summarise
 from islab.plots.style import number, on_one_line
 from islab.report.variables import Setting
 

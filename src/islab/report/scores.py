@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.evaluate import interval_coverage, interval_width, score_classes
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart
+from islab.scores import interval_coverage, interval_width, score_classes
 
 if TYPE_CHECKING:
     from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions

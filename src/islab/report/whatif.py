@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.names import printable
+from islab.core.outputs import is_piecewise_linear
 from islab.core.sparse import SparseNetwork
-from islab.explain.choices import is_piecewise_linear
 
 Float = NDArray[np.floating]
 

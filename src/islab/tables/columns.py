@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.names import counted, shortened
+from islab.core.names import counted, is_number, shortened
 from islab.tables.reading import (
     LONGEST_CELL,
     TRUTH,
@@ -23,7 +23,6 @@ from islab.tables.reading import (
     Labels,
     SpoiltCell,
     columns_of,
-    is_number,
     labelled,
     numbers_from_text,
     text_among_numbers,

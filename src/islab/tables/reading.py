@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.names import shortened
+from islab.core.names import is_number, shortened
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,6 @@ def text_among_numbers(value: str, row: int, name: str) -> ValueError:
         ", where other values are numbers, expected numbers only; try to correct it, to replace "
         "it by NaN, or to declare the column categorical (on the command line, --text).",
     )
-
-
-def is_number(text: str) -> bool:
-    """Whether the text spells a number; 1_000 does in Python's programs, not in tables."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
 
 
 def _read(series: Any, name: str) -> Column:

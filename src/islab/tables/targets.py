@@ -13,9 +13,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_array, column_or_1d
 
 from islab.core import families
+from islab.core.names import is_number
 from islab.tables.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.tables.frames import frame_columns, is_frame, n_rows
-from islab.tables.reading import is_number
 
 Float = NDArray[np.floating]
 

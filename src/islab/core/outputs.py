@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
+from islab.core.names import is_number
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
-from islab.tables.reading import is_number
 
 Float = NDArray[np.floating]
 Output = str | int  # a class may be any number or truth value
