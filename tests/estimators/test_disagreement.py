@@ -37,6 +37,7 @@ def test_fitting_warns_of_classes_that_differ(table, labels):
 
 
 @pytest.mark.usefixtures("forgetful")
+@pytest.mark.filterwarnings("ignore:No covariate is used")
 def test_fitting_warns_of_numbers_that_differ(table, numbers):
     with pytest.warns(UserWarning, match=r"differ by [\d.]+ residual SDs"):
         ISLaBRegressor(**QUICK).fit(table, numbers)

@@ -93,8 +93,8 @@ def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
     Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
     """
     from islab.core.names import is_number
-    from islab.tables.reading import labelled
     from islab.tables.columns import MISSING_LEVEL, Category
+    from islab.tables.reading import labelled
 
     require_reads_tables(model)
 

@@ -15,7 +15,7 @@ Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 # Standard errors above what the largest of many correlations would be by chance.
-CLEAR = 3.0
+CLEAR = 20.0  # nats
 
 
 def learnable(varies: Mask) -> Mask:
@@ -36,9 +36,9 @@ def clearly_correlated(x: Float, y: Float) -> tuple[int, float] | None:
     correlations = np.abs(x.T @ (moved / size)) / n_rows
     column, output = np.unravel_index(correlations.argmax(), correlations.shape)
     largest = min(float(correlations[column, output]), 1 - 1e-12)
-    statistic = largest * np.sqrt((n_rows - 2) / (1 - largest**2))
-    chance = np.sqrt(2 * np.log(n_covariates * y.shape[1] + 1))
-    return (int(column), largest) if statistic > chance + CLEAR else None
+    # Log likelihood that a line in this covariate alone would gain, less what chance gives.
+    gain = -0.5 * n_rows * np.log1p(-(largest**2)) - np.log(n_covariates * y.shape[1])
+    return (int(column), largest) if gain > CLEAR else None
 
 
 def over_all_covariates(posterior: Posterior, varies: Mask, n_weights_initial: int) -> Posterior:

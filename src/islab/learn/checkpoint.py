@@ -56,7 +56,7 @@ class Checkpoint:
         time.
         """
         start = monotonic()
-        if start < self._next and not loop["finished"]:
+        if start < self._next and not loop.get("finished", True):
             return
         self._replace(engine, loop)
         self._next = monotonic() + (monotonic() - start) / SHARE_OF_TIME
