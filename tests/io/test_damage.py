@@ -188,5 +188,5 @@ def test_a_safetensors_file_of_something_else_is_refused(tmp_path):
 def test_classes_of_other_modules_are_never_looked_for(model, tmp_path):
     description, arrays = state_of(model, sparse=True)
     path = write(tmp_path / "m", {**description, "estimator": "os.system"}, arrays)
-    with pytest.raises(ValueError, match="expected one of .*ISLaBClassifier, .*ISLaBRegressor"):
+    with pytest.raises(ValueError, match=r"expected one of .*ISLaBClassifier, .*ISLaBRegressor"):
         islab.load(path)
