@@ -107,7 +107,7 @@ def main() -> None:
     runners = {
         "plain": plain_runner(source, channels_last=False),
         "plain, channels last": plain_runner(source, channels_last=True),
-        "lrt": bayesian_runner(source, "lrt"),
+        "independent": bayesian_runner(source, "independent"),
         "flow": bayesian_runner(source, "flow"),
     }
     seconds = seconds_per_epoch(runners, source.n_batches, rounds=2 if arguments.quick else 5)
@@ -115,7 +115,7 @@ def main() -> None:
     for name, value in seconds.items():
         results["seconds_per_epoch"][name] = round(value, 2)
         results["ratio_to_plain"][name] = round(value / seconds["plain"], 3)
-        wanted = f" (wanted: at most {WANTED})" if name == "lrt" else ""
+        wanted = f" (wanted: at most {WANTED})" if name == "independent" else ""
         print(
             f"{name:21s} {value:7.1f} s an epoch, {value / seconds['plain']:5.2f}x plain{wanted}",
             flush=True,

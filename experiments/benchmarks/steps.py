@@ -115,7 +115,7 @@ def seconds_per_step(
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def engines(posterior: str = "lrt") -> dict[str, Callable[..., Engine]]:
+def engines(posterior: str = "independent") -> dict[str, Callable[..., Engine]]:
     """The engines that are there for a kind of posterior."""
     found: dict[str, Callable[..., Engine]] = {}
     for name in ("torch", "native"):
@@ -125,15 +125,15 @@ def engines(posterior: str = "lrt") -> dict[str, Callable[..., Engine]]:
 
 
 def measure(rounds: int, budget: float) -> dict:
-    results: dict = {"lrt": {}, "flow": {}}
+    results: dict = {"independent": {}, "flow": {}}
     rng = np.random.default_rng(0)
     for name, size in SIZES.items():
         problem = make_problem(size, rng)
         runners = {"plain": plain_runner(PlainLayer, size, problem, size.batch)}
         for label, kind in engines().items():
             runners[label] = engine_runner(kind, size, problem, size.batch)
-        results["lrt"][name] = seconds_per_step(runners, rounds, budget)
-        show("lrt", name, results["lrt"][name])
+        results["independent"][name] = seconds_per_step(runners, rounds, budget)
+        show("independent", name, results["independent"][name])
         runners = {"plain": plain_runner(PlainFlowLayer, size, problem, size.flow_batch)}
         for label, kind in engines("flow").items():
             runners[label] = engine_runner(kind, size, problem, size.flow_batch)
@@ -149,7 +149,7 @@ def show(kind: str, name: str, seconds: dict[str, float]) -> None:
         for engine, value in seconds.items()
         if engine != "plain"
     )
-    print(f"{kind:5s} {name:10s} plain {1e3 * plain:8.3f} ms  {ratios}", flush=True)
+    print(f"{kind:11s} {name:10s} plain {1e3 * plain:8.3f} ms  {ratios}", flush=True)
 
 
 def peak_memory() -> dict[str, float]:

@@ -50,7 +50,7 @@ def recipe_of(
     setting : Setting
         Of a method with spike and slab.
     hidden : tuple of int
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
     n_rows : int
         To learn from.
     epochs : int, optional
@@ -116,7 +116,7 @@ class _ByHand(_AsTheyCome):
         self,
         *,
         recipe: Any = None,
-        posterior: str = "lrt",
+        posterior: str = "independent",
         n_draws: int = 1000,
         random_state: Any = 0,
     ) -> None:
@@ -160,7 +160,7 @@ class HandTunedClassifier(_ByHand, ISLaBClassifier):
     ----------
     recipe : Recipe
         With one stage: see :func:`recipe_of`.
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
     n_draws : int
     random_state : int
     """

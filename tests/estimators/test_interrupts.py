@@ -171,7 +171,7 @@ def weights(model):
     return model.posterior_.mu
 
 
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 @pytest.mark.parametrize("n_runs", [2, 9, 16, 20])
 def test_an_interrupted_fit_goes_on_to_the_same_model(stop_after, tmp_path, posterior, n_runs):
     params = {**QUICK, "posterior": posterior, "random_state": 0}
@@ -287,13 +287,13 @@ def kill(folder, seed, n_kills, posterior):
     return ended.stdout
 
 
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 def test_fits_that_are_killed_end_in_the_same_model_bit_for_bit(tmp_path, posterior):
     assert kill(tmp_path, 0, 10, posterior).startswith("10 ")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_many_fits_that_are_killed_end_in_the_same_model(tmp_path, posterior, seed):
     assert kill(tmp_path, seed, 20, posterior).startswith("20 ")

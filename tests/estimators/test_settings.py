@@ -134,3 +134,11 @@ def test_an_unknown_device_is_named():
 def test_bounds_of_the_inclusion_parameters_are_numbers(value):
     with pytest.raises(ValueError, match=r"Got inclusion_init=.*expected 'auto', a keyword"):
         ISLaBRegressor(inclusion_init=value).fit(np.ones((5, 1)), np.arange(5.0))
+
+
+def test_the_old_name_of_independent_weights_is_understood_with_a_warning(table, labels):
+    params = {"max_epochs": 5, "n_restarts": 1, "random_state": 0}
+    with pytest.warns(FutureWarning, match="posterior='lrt' is now called posterior='independent'"):
+        old = ISLaBClassifier(posterior="lrt", **params).fit(table, labels)
+    new = ISLaBClassifier(posterior="independent", **params).fit(table, labels)
+    np.testing.assert_array_equal(old.posterior_.mu, new.posterior_.mu)

@@ -41,3 +41,8 @@ def test_an_old_file_that_is_saved_again_says_the_same(name, tmp_path):
     model.save(tmp_path / "again.islab", sparse=model.posterior_ is None)
     again = islab.load(tmp_path / "again.islab")
     assert again.summary().to_dict() == model.summary().to_dict()
+
+
+@pytest.mark.parametrize("name", ["regressor", "BayesianLinearRegressor", "images-sparse"])
+def test_independent_weights_of_an_old_file_have_their_present_name(name):
+    assert islab.load(OLD / f"{name}.islab").posterior == "independent"

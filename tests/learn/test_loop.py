@@ -267,7 +267,7 @@ def test_a_stage_has_a_prior_for_biases():
     assert np.abs(narrow.posterior.bias_mu).max() < 0.1 < np.abs(wide.posterior.bias_mu).max()
 
 
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 @pytest.mark.parametrize("name", ["native", "torch"])
 def test_engines_have_the_memory_that_their_stage_says(name, posterior):
     problem = regression()

@@ -18,7 +18,7 @@ class BayesianLinearEstimator(NetworkEstimator):
     def __init__(
         self,
         *,
-        posterior: str = "lrt",
+        posterior: str = "independent",
         flow: str = "iaf",
         n_transforms: int = 2,
         sparsity: Any = "auto",

@@ -28,7 +28,7 @@ class ISLaBEstimator(NetworkEstimator):
         *,
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
-        posterior: str = "lrt",
+        posterior: str = "independent",
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
@@ -120,7 +120,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
         Independent weights, or weights tied by a normalizing flow.
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
@@ -210,7 +210,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         class_weight: Any = None,
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
-        posterior: str = "lrt",
+        posterior: str = "independent",
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
@@ -277,7 +277,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
         Independent weights, or weights tied by a normalizing flow.
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
@@ -366,7 +366,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         likelihood: str = "gaussian",
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
-        posterior: str = "lrt",
+        posterior: str = "independent",
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,

@@ -14,6 +14,7 @@ from islab.core import families
 from islab.core.posterior import Initial, inclusion_bounds
 from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
 from islab.learn.engines import EngineChoice
+from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 from islab.learn.engines.flows import KINDS
 from islab.learn.recipe import Recipe, default_recipe
 from islab.learn.stage import Plateau, Stage
@@ -31,7 +32,7 @@ def make_recipe(
     n_covariates: int = 1,
     n_outputs: int = 1,
 ) -> Recipe:
-    """The default recipe for data of this size with the user's wishes in it.
+    """The default recipe for data of this size with the user's parameters in it.
 
     Parameters
     ----------
@@ -72,10 +73,10 @@ def make_recipe(
 
 def engine_choice(params: dict[str, Any]) -> EngineChoice:
     """What computes."""
-    options = {}
-    if params["posterior"] == "flow":
+    posterior, options = current_posterior(params["posterior"]), {}
+    if posterior == "flow":
         options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}
-    return EngineChoice(params["engine"], params["posterior"], params["device"], options)
+    return EngineChoice(params["engine"], posterior, params["device"], options)
 
 
 def keeps_interrupted(on_interrupt: str, verbose: bool) -> bool:
@@ -109,6 +110,7 @@ def check_params(params: dict[str, Any], rules: Rules | None = None) -> None:
         inclusion_bounds(params["inclusion_init"])
     if "engine" in params:
         engine_choice(params)
+        warn_of_old_posterior(params["posterior"])
 
 
 def _stage(stage: Stage, network: Stage, params: dict[str, Any], n_rows: int) -> Stage:

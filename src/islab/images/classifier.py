@@ -53,7 +53,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         Widths of the head's hidden layers; ``()`` for a linear one.
     activation : {"relu", "leaky_relu", "identity"}
         All of them make the network exactly linear around each image.
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
         Independent weights, or weights tied by normalizing flows: a multiplier for each channel
         that comes into a convolution and for each input of the head's layers.
     batch_size : int
@@ -115,7 +115,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         pool: int | Sequence[int] = 1,
         hidden_layer_sizes: int | Sequence[int] = (32,),
         activation: str = "relu",
-        posterior: str = "lrt",
+        posterior: str = "independent",
         batch_size: int = 128,
         max_epochs: int = 5,
         learning_rate_init: float = 0.05,

@@ -10,6 +10,7 @@ import numpy as np
 from islab.core import families
 from islab.estimators.rules import Rules, count, one_of, positive, widths
 from islab.learn.engines import EngineChoice
+from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 
 _COUNT = "a whole number of at least 1"
 _EACH = "a whole number, or one for each layer"
@@ -38,8 +39,9 @@ def check_image_params(params: dict[str, Any]) -> None:
         if not rule(params[name]):
             raise ValueError(f"Got {name}={params[name]!r}, expected {expected}.")
     engine_choice(params)
+    warn_of_old_posterior(params["posterior"])
 
 
 def engine_choice(params: dict[str, Any]) -> EngineChoice:
-    """What computes: torch, wherever it is told to."""
-    return EngineChoice("torch", params["posterior"], params["device"])
+    """The torch engine on the chosen device."""
+    return EngineChoice("torch", current_posterior(params["posterior"]), params["device"])

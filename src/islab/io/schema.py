@@ -241,6 +241,8 @@ def params_of(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
     seed = params.get("random_state")
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**32):
         raise ValueError(f"its random_state is {seed!r}")
+    if params.get("posterior") == "lrt":  # the name in version 0.1
+        params["posterior"] = "independent"
     draws = params.get("n_draws", 1)
     if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
         raise ValueError(f"Got n_draws={draws!r}, expected 1 to {MOST_DRAWS}")

@@ -58,7 +58,7 @@ class Recipe:
     activation: str = "leaky_relu"
     input_skip: bool = True
 
-    def n_steps(self, posterior: str = "lrt") -> int:
+    def n_steps(self, posterior: str = "independent") -> int:
         """Steps of all stages and restarts for a posterior of this kind."""
         networks = self.network.n_steps * (self.n_restarts if self.hidden else 1)
         flow = self.flow if posterior == "flow" else None

@@ -83,7 +83,7 @@ def test_pruning_leaves_the_papers_number_of_weights(name, covariates, outputs, 
 
 
 def test_a_recipe_has_the_papers_steps_batches_and_start():
-    recipe = recipe_of(setting("wbc", "islab"), HIDDEN["wbc"], "lrt", 512)
+    recipe = recipe_of(setting("wbc", "islab"), HIDDEN["wbc"], "independent", 512)
     stage = recipe.network
     assert (stage.n_steps, stage.batch_size) == (200 * 8, 64)
     assert (stage.rate, stage.tau, stage.psi) == (0.1, 1, 0.01)
@@ -113,12 +113,12 @@ def test_the_inclusion_parameters_have_their_own_rate(name, method, rates):
 
 
 def test_rates_are_lowered_where_the_authors_lower_them():
-    stage = recipe_of(setting("abalone", "islab"), HIDDEN["abalone"], "lrt", 3_759).network
+    stage = recipe_of(setting("abalone", "islab"), HIDDEN["abalone"], "independent", 3_759).network
     assert stage.schedule([0.6, 0.8, 0.95]).tolist() == [1.0, 0.5, 0.25]
 
 
 def test_linear_models_start_small_with_a_constant_rate():
-    recipe = recipe_of(setting("abalone", "blr"), (), "lrt", 3_759)
+    recipe = recipe_of(setting("abalone", "blr"), (), "independent", 3_759)
     assert recipe.initial.means == (-0.01, 0.01)
     assert recipe.initial.sigma == pytest.approx(0.011, abs=1e-3)
     assert recipe.network.bias_tau == 1.0

@@ -25,10 +25,10 @@ assert "torch" not in sys.modules
 @pytest.mark.parametrize(
     ("name", "posterior", "expected"),
     [
-        ("auto", "lrt", "NativeEngine"),
+        ("auto", "independent", "NativeEngine"),
         ("auto", "flow", "NativeFlowEngine"),
         ("native", "flow", "NativeFlowEngine"),
-        ("torch", "lrt", "TorchEngine"),
+        ("torch", "independent", "TorchEngine"),
         ("torch", "flow", "FlowEngine"),
     ],
 )
@@ -38,7 +38,7 @@ def test_posteriors_have_an_engine_of_either_kind(name, posterior, expected):
     assert EngineChoice(name, posterior=posterior).resolve().__name__ == expected
 
 
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 def test_without_the_compiled_engine_torch_learns(monkeypatch, posterior):
     pytest.importorskip("torch")
     for module in ("islab.learn.engines.native", "islab.learn.engines.native.flow"):
@@ -48,7 +48,7 @@ def test_without_the_compiled_engine_torch_learns(monkeypatch, posterior):
         EngineChoice("native", posterior=posterior).resolve()
 
 
-@pytest.mark.parametrize("posterior", ["lrt", "flow"])
+@pytest.mark.parametrize("posterior", ["independent", "flow"])
 def test_without_any_engine_the_remedy_is_named(monkeypatch, posterior):
     for module in ("native", "native.flow", "torch.dense", "torch.flow"):
         monkeypatch.setitem(sys.modules, f"islab.learn.engines.{module}", None)

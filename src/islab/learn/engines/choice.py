@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "native", "torch")
 DEVICES = ("cpu", "cuda", "mps", "xpu")
-POSTERIORS = ("lrt", "flow")
+POSTERIORS = ("independent", "flow")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class EngineChoice:
     ----------
     name : {"auto", "native", "torch"}
         ``auto`` is native on a CPU where it is compiled, else torch.
-    posterior : {"lrt", "flow"}
+    posterior : {"independent", "flow"}
         Independent weights, or weights tied by a multiplicative normalizing flow.
     device : str
         cpu, cuda or mps; only torch leaves the CPU.
@@ -35,7 +36,7 @@ class EngineChoice:
     """
 
     name: str = "auto"
-    posterior: str = "lrt"
+    posterior: str = "independent"
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -84,8 +85,8 @@ class EngineChoice:
         return replace(self, name="torch")
 
     def with_independent_weights(self) -> EngineChoice:
-        """The same choice for an LRT posterior."""
-        return self if self.posterior == "lrt" else EngineChoice(self.name, device=self.device)
+        """The same choice for independent weights."""
+        return self if self.posterior == "independent" else EngineChoice(self.name, device=self.device)
 
     def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> DenseEngine:
         """An engine that holds the starting posterior and the data."""
@@ -95,6 +96,22 @@ class EngineChoice:
             options["device"] = self.device
         return engine(
             start, problem, seed=seed, noise_rate=stage.noise_rate, betas=stage.betas, **options
+        )
+
+
+def current_posterior(name: Any) -> Any:
+    """The present name of a kind of posterior; version 0.1 called independent weights ``lrt``."""
+    return "independent" if isinstance(name, str) and name == "lrt" else name
+
+
+def warn_of_old_posterior(name: Any) -> None:
+    """Warns if a kind of posterior is given by its name of version 0.1."""
+    if current_posterior(name) is not name:
+        warnings.warn(
+            f"posterior={name!r} is now called posterior={current_posterior(name)!r}; the old "
+            "name goes in the next version.",
+            FutureWarning,
+            stacklevel=4,
         )
 
 

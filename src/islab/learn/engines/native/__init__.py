@@ -249,7 +249,7 @@ class NativeEngine:
             raise ValueError(f"Got dtype={self.dtype}, expected float32 or float64.")
         if posterior.multipliers is not None and not self.ties_weights:
             raise ValueError(
-                "Got a posterior with a flow, expected an LRT posterior; use NativeFlowEngine."
+                "Got a posterior with a flow, expected independent weights; use NativeFlowEngine."
             )
         net = posterior.architecture
         for name, table, columns in (

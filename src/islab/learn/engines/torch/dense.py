@@ -1,4 +1,4 @@
-"""The torch engine: LRT posteriors on any device, by autograd.
+"""The torch engine: independent weights on any device, by autograd.
 
 All weights are one vector, so that moments, divergence and Adam cost a handful of operations
 whatever the depth, and the covariates of all layers share one matrix product.
