@@ -33,27 +33,27 @@ def calibration_error(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) ->
     >>> round(calibration_error([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]), 3)
     0.15
     """
-    truth, stated = np.asarray(y), np.asarray(probability, dtype=float)
-    _check_shapes("y", truth, "probability", stated[:, 0] if stated.ndim == 2 else stated)
+    observed, stated = np.asarray(y), np.asarray(probability, dtype=float)
+    _check_shapes("y", observed, "probability", stated[:, 0] if stated.ndim == 2 else stated)
     if not ((stated >= 0) & (stated <= 1)).all():
         raise ValueError(
             f"Got probabilities from {stated.min():.3g} to {stated.max():.3g}, expected numbers "
             "from 0 to 1; try predict_proba."
         )
     n_classes = stated.shape[1] if stated.ndim == 2 else 2
-    if not np.isin(truth, np.arange(n_classes)).all():
+    if not np.isin(observed, np.arange(n_classes)).all():
         raise ValueError(
-            f"Got y with {np.unique(truth).tolist()[:5]}, expected positions of classes, 0 to "
+            f"Got y with {np.unique(observed).tolist()[:5]}, expected positions of classes, 0 to "
             f"{n_classes - 1}; try np.searchsorted(model.classes_, y)."
         )
     if n_bins < 1:
         raise ValueError(f"Got n_bins={n_bins}, expected at least 1; try 10.")
     if stated.ndim == 2:
-        truth, stated = truth == stated.argmax(axis=1), stated.max(axis=1)
+        observed, stated = observed == stated.argmax(axis=1), stated.max(axis=1)
     # Rounding keeps 0.3 * 10 from falling into the bin above.
     bins = np.ceil(np.round(stated * n_bins, 9)).astype(int)
-    surplus = np.bincount(np.maximum(bins, 1), weights=truth - stated)
-    return float(np.abs(surplus).sum() / len(truth))
+    surplus = np.bincount(np.maximum(bins, 1), weights=observed - stated)
+    return float(np.abs(surplus).sum() / len(observed))
 
 
 def pinball_loss(y: ArrayLike, quantiles: ArrayLike, levels: ArrayLike = PINBALL_LEVELS) -> float:
@@ -81,9 +81,9 @@ def pinball_loss(y: ArrayLike, quantiles: ArrayLike, levels: ArrayLike = PINBALL
 
 def interval_coverage(y: ArrayLike, interval: ArrayLike) -> float:
     """Share of targets (rows,) inside their intervals (rows, 2), ends included."""
-    truth, ends = np.asarray(y, dtype=float), _ends(interval)
-    _check_shapes("y", truth, "interval", ends[:, 0])
-    return float(((truth >= ends[:, 0]) & (truth <= ends[:, 1])).mean())
+    observed, ends = np.asarray(y, dtype=float), _ends(interval)
+    _check_shapes("y", observed, "interval", ends[:, 0])
+    return float(((observed >= ends[:, 0]) & (observed <= ends[:, 1])).mean())
 
 
 def interval_width(interval: ArrayLike) -> float:
@@ -108,12 +108,12 @@ def crps(y: ArrayLike, draws: ArrayLike, sd: ArrayLike = 0.0) -> float:
     same weight or, with ``sd``, for the mixture of normals around them. A mixture of ``d`` draws
     costs ``d**2 / 2`` steps for each row.
     """
-    truth, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
-    check_draws(truth, centres)
-    spreads = np.broadcast_to(np.asarray(sd, dtype=float), truth.shape)
+    observed, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
+    check_draws(observed, centres)
+    spreads = np.broadcast_to(np.asarray(sd, dtype=float), observed.shape)
     if not ((spreads >= 0) & (spreads < np.inf)).all():
         raise ValueError(f"Got sd={spreads.min():g}, expected 0 or a positive number.")
-    distance = _mean_distance(truth - centres, spreads).mean(axis=0)
+    distance = _mean_distance(observed - centres, spreads).mean(axis=0)
     return float((distance - 0.5 * _spread(centres, spreads)).mean())
 
 
@@ -176,10 +176,10 @@ def _spread(centres: Float, sd: Float) -> Float:
     return found
 
 
-def check_draws(truth: Float, draws: Float) -> None:
+def check_draws(observed: Float, draws: Float) -> None:
     if draws.ndim != 2:
         raise ValueError(f"Got draws of shape {draws.shape}, expected (draws, rows).")
-    _check_shapes("y", truth, "draws", draws[0])
+    _check_shapes("y", observed, "draws", draws[0])
 
 
 def _ends(interval: ArrayLike) -> Float:
@@ -229,19 +229,19 @@ def score_classes(y: ArrayLike, probability: ArrayLike, classes: ArrayLike) -> d
     from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
     labels, stated = np.asarray(classes), np.asarray(probability, dtype=float)
-    truth = np.asarray(y)
+    observed = np.asarray(y)
     if stated.ndim != 2 or stated.shape[1] != len(labels):
         raise ValueError(
             f"Got probability of shape {stated.shape} for {len(labels)} classes, expected a "
             "column for each; try predict_proba."
         )
-    unknown = truth[~np.isin(truth, labels)]
+    unknown = observed[~np.isin(observed, labels)]
     if len(unknown):
         raise ValueError(
             f"Got class {unknown.tolist()[0]!r} in y, expected those of the training: "
             f"{', '.join(map(str, labels))}."
         )
-    codes = np.searchsorted(labels, truth)
+    codes = np.searchsorted(labels, observed)
     every, two = np.arange(len(labels)), len(labels) == 2
     auc = float("nan")
     if len(np.unique(codes)) == len(labels):
@@ -296,9 +296,9 @@ def score_numbers(
 
     from islab.core import families
 
-    truth, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
-    variance = np.broadcast_to(np.asarray(noise, dtype=float), truth.shape)[:, None]
-    check_draws(truth, centres)
+    observed, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
+    variance = np.broadcast_to(np.asarray(noise, dtype=float), observed.shape)[:, None]
+    check_draws(observed, centres)
     family, few = families.likelihood(likelihood), centres[:QUANTILE_DRAWS, :, None]
     if family.learns_noise and not (variance > 0).all():
         raise ValueError(f"Got noise={variance.min():.3g}, expected positive variances.")
@@ -309,20 +309,24 @@ def score_numbers(
     mean = family.predictive_mean(centres[..., None])[:, 0]
     interval = quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
     if family.normal_noise:
-        rank_score = crps(truth, few[..., 0], np.sqrt(variance[:, 0]))
+        rank_score = crps(observed, few[..., 0], np.sqrt(variance[:, 0]))
     else:
         fine = np.arange(1, 100) / 100
-        rank_score = 2 * pinball_loss(truth, quantiles(fine), fine)
-    varies = np.ptp(truth) > 0
+        rank_score = 2 * pinball_loss(observed, quantiles(fine), fine)
+    varies = np.ptp(observed) > 0
     return {
-        "rmse": float(root_mean_squared_error(truth, mean)),
-        "mae": float(mean_absolute_error(truth, mean)),
-        "r2": float(r2_score(truth, mean)) if varies else float("nan"),
-        "pearson": float(pearsonr(truth, mean)[0]) if varies and np.ptp(mean) > 0 else float("nan"),
-        "nll": float(family.log_score(truth[:, None], centres[..., None], variance).mean()),
-        "pinball": pinball_loss(truth, quantiles(PINBALL_LEVELS)),
-        "pinball_paper": pinball_loss(truth, np.repeat(mean[:, None], len(PINBALL_LEVELS), axis=1)),
-        "coverage": interval_coverage(truth, interval),
+        "rmse": float(root_mean_squared_error(observed, mean)),
+        "mae": float(mean_absolute_error(observed, mean)),
+        "r2": float(r2_score(observed, mean)) if varies else float("nan"),
+        "pearson": float(pearsonr(observed, mean)[0])
+        if varies and np.ptp(mean) > 0
+        else float("nan"),
+        "nll": float(family.log_score(observed[:, None], centres[..., None], variance).mean()),
+        "pinball": pinball_loss(observed, quantiles(PINBALL_LEVELS)),
+        "pinball_paper": pinball_loss(
+            observed, np.repeat(mean[:, None], len(PINBALL_LEVELS), axis=1)
+        ),
+        "coverage": interval_coverage(observed, interval),
         "width": interval_width(interval),
         "crps": rank_score,
     }

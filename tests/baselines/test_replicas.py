@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from islab.baselines.replicas import Pass, Spread, input_layers, normal_noise
+from islab.baselines.replicas import Pass, Spread, input_layers, standard_normals
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 
@@ -89,14 +89,14 @@ def test_slopes_without_scales_and_spread_are_those_of_a_pass_with_scales_of_one
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 0), (4, 4)])
-def test_normal_noise_has_any_shape(rng, shape):
-    noise = normal_noise(rng, shape)
+def test_standard_normals_has_any_shape(rng, shape):
+    noise = standard_normals(rng, shape)
     assert noise.shape == shape
     assert noise.dtype == np.float32
 
 
-def test_normal_noise_is_standard_normal(rng):
-    noise = normal_noise(rng, (1001, 1000)).astype(float)
+def test_standard_normals_is_standard_normal(rng):
+    noise = standard_normals(rng, (1001, 1000)).astype(float)
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-3
     # Numbers that share a radius are a half of all numbers apart.
     first, second = noise.ravel()[:500_500], noise.ravel()[500_500:]

@@ -242,10 +242,10 @@ def test_explanations_in_json_add_up(folder, table, capsys):
     assert [line["row"] for line in said["predictions"]] == [5, 2]
     parts = [line["contribution"] for line in said["covariates"] if line["row"] == 5]
     prediction = said["predictions"][0]
-    assert prediction["intercept"] + sum(parts) == pytest.approx(prediction["link"])
+    assert prediction["intercept"] + sum(parts) == pytest.approx(prediction["predictor"])
     model = islab.load(folder / "price.islab")
     covariates = model.columns_.encode(table.loc[[5], COVARIATES])
-    assert prediction["link"] == pytest.approx(model.network_.predictor(covariates).item())
+    assert prediction["predictor"] == pytest.approx(model.network_.predictor(covariates).item())
 
 
 def test_contributions_count_from_the_center_on_request(folder, capsys):
@@ -255,7 +255,9 @@ def test_contributions_count_from_the_center_on_request(folder, capsys):
     size = next(line for line in center["covariates"] if line["covariate"] == "size")
     mean = islab.load(folder / "price.islab").network_.scale.x_center[0]
     assert size["contribution"] == pytest.approx(size["slope"] * (size["value"] - mean))
-    assert zero["predictions"][0]["link"] == pytest.approx(center["predictions"][0]["link"])
+    assert zero["predictions"][0]["predictor"] == pytest.approx(
+        center["predictions"][0]["predictor"]
+    )
 
 
 def test_a_row_asked_for_twice_is_shown_once(folder, capsys):

@@ -177,14 +177,14 @@ def test_its_explanations_are_exact(model, data):
     local = model.explain_local(data[0][:20])
     assert local.exact
     near = model.network_.predictor(data[0][:20] + 1e-7)
-    moved = local.link + 1e-7 * local.slope_used.sum(axis=1)
+    moved = local.predictor + 1e-7 * local.slope_used.sum(axis=1)
     np.testing.assert_allclose(near, moved, atol=1e-12)
 
 
 def test_attributions_between_its_bends_add_up(model, data):
     found = integrated_gradients(model.network_, data[0][:20], baseline=[-2.0, 0.0])
     np.testing.assert_allclose(
-        found.attribution.sum(axis=1), found.link - found.baseline_link, atol=1e-10
+        found.attribution.sum(axis=1), found.predictor - found.baseline_predictor, atol=1e-10
     )
     assert found.n_pieces.max() >= 3
 

@@ -63,7 +63,7 @@ def test_local_contributions_add_up_to_the_predictor(regressor, table):
 
 
 def test_local_explanations_are_the_same_each_time(regressor, table):
-    first, second = (regressor.explain_local(table[:2]).draws_link for _ in range(2))
+    first, second = (regressor.explain_local(table[:2]).draws_predictor for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 

@@ -13,7 +13,10 @@ def test_attributions_are_complete(make_network, make_rows, activation, seed):
     network = make_network(2, activation, seed=seed)
     found = integrated_gradients(network, make_rows(network, 50), "center")
     np.testing.assert_allclose(
-        found.attribution.sum(axis=1), found.link - found.baseline_link, rtol=1e-9, atol=1e-9
+        found.attribution.sum(axis=1),
+        found.predictor - found.baseline_predictor,
+        rtol=1e-9,
+        atol=1e-9,
     )
 
 

@@ -21,13 +21,13 @@ def relative_error(found, expected):
 @pytest.mark.parametrize(("likelihood", "n_outputs"), LIKELIHOODS)
 @pytest.mark.parametrize("flow", [False, True])
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])
-def test_intercept_and_contributions_sum_to_the_link_in_every_draw(
+def test_intercept_and_contributions_sum_to_the_predictor_in_every_draw(
     make_network, make_rows, likelihood, n_outputs, flow, activation
 ):
     network = make_network(n_outputs, activation, flow=flow, likelihood=likelihood)
     found = explain_local(network, make_rows(network), n_draws=50, random_state=0)
     total = found.draws_intercept + found.draws_contribution.sum(axis=2)
-    assert relative_error(total, found.draws_link) < 1e-9
+    assert relative_error(total, found.draws_predictor) < 1e-9
 
 
 @pytest.mark.parametrize("flow", [False, True])
@@ -38,7 +38,7 @@ def test_links_are_the_predictors_of_the_same_draws(make_network, make_rows, flo
     weights, biases = network.draw(50, np.random.default_rng(3))
     eta = forward(network.architecture, weights, biases, network.standardise(x))
     expected = network.scale.y_center + network.scale.y_scale * eta
-    assert relative_error(found.draws_link, expected) < 1e-12
+    assert relative_error(found.draws_predictor, expected) < 1e-12
 
 
 def test_slopes_are_finite_differences_in_the_users_units(make_network, make_rows):
@@ -83,7 +83,7 @@ def test_another_baseline_leaves_slopes_and_sums_alone(make_network, make_rows):
     found = explain_local(network, make_rows(network), n_draws=20, random_state=0)
     moved = found.relative_to(np.arange(5.0))
     total = moved.draws_intercept + moved.draws_contribution.sum(axis=2)
-    assert relative_error(total, found.draws_link) < 1e-9
+    assert relative_error(total, found.draws_predictor) < 1e-9
 
 
 def test_a_slope_at_value_zero_is_still_a_slope(make_network):
@@ -123,9 +123,9 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "categorical": lambda eta: np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True),
         "poisson": np.exp,
     }[likelihood]
-    small = found.draws_link < 20
+    small = found.draws_predictor < 20
     np.testing.assert_allclose(
-        found.draws_response[small], inverse(found.draws_link)[small], rtol=1e-9
+        found.draws_response[small], inverse(found.draws_predictor)[small], rtol=1e-9
     )
 
 
@@ -133,12 +133,12 @@ def test_against_a_reference_class_the_links_are_log_odds(make_network, make_row
     network = make_network(3, likelihood="categorical")
     found = explain_local(network, make_rows(network), n_draws=20, reference="class 1")
     odds = np.log(found.draws_response / found.draws_response[..., 1:2])
-    np.testing.assert_allclose(found.draws_link, odds, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.draws_predictor, odds, rtol=1e-6, atol=1e-8)
 
 
 def test_centred_slopes_sum_to_zero_over_classes(make_network, make_rows):
     network = make_network(3, likelihood="categorical")
-    found = explain_local(network, make_rows(network), n_draws=20, reference="centred")
+    found = explain_local(network, make_rows(network), n_draws=20, reference="center")
     assert np.abs(found.draws_slope.sum(axis=-1)).max() < 1e-12 * np.abs(found.draws_slope).max()
 
 
@@ -212,7 +212,7 @@ def test_an_approximation_says_so(make_network, make_rows):
         ({"level": 1.0}, "level=1.0"),
         ({"n_draws": 0}, "n_draws=0"),
         ({"output": "none"}, "output='none'"),
-        ({"reference": "centred"}, "reference='centred'"),
+        ({"reference": "center"}, "reference='center'"),
         ({"baseline": "mean"}, "baseline='mean'"),
         ({"baseline": [1.0]}, "one value for each covariate"),
         ({"baseline": [np.nan] * 5}, "Got nan in the baseline"),
@@ -238,20 +238,20 @@ def test_shares_of_the_variance_sum_to_one(make_network, make_rows):
     np.testing.assert_allclose(total, 1, rtol=1e-9)
 
 
-def test_shares_are_covariances_of_contributions_with_the_link(make_network, make_rows):
+def test_shares_are_covariances_of_contributions_with_the_predictor(make_network, make_rows):
     network = make_network()
     x = make_rows(network)
     found = explain_local(network, x, n_draws=100, random_state=0, baseline="center")
     column = found.used[0]
-    moments = np.cov(found.draws_contribution[:, 2, column, 0], found.draws_link[:, 2, 0])
+    moments = np.cov(found.draws_contribution[:, 2, column, 0], found.draws_predictor[:, 2, 0])
     assert found.drivers().share[2, 0, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
 
 
-def test_the_intercept_share_is_its_own_covariance_with_the_link(make_network, make_rows):
+def test_the_intercept_share_is_its_own_covariance_with_the_predictor(make_network, make_rows):
     network = make_network()
     x = make_rows(network)
     found = explain_local(network, x, n_draws=100, random_state=0, baseline="center")
-    moments = np.cov(found.draws_intercept[:, 2, 0], found.draws_link[:, 2, 0])
+    moments = np.cov(found.draws_intercept[:, 2, 0], found.draws_predictor[:, 2, 0])
     assert found.drivers().intercept_share[2, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
 
 
@@ -339,11 +339,11 @@ def shap():
 
 
 @pytest.mark.usefixtures("shap")
-def test_shap_values_and_base_value_sum_to_the_link(make_network, make_rows):
+def test_shap_values_and_base_value_sum_to_the_predictor(make_network, make_rows):
     network = make_network(3, likelihood="categorical")
     found = explain_local(network, make_rows(network), n_draws=20)
     values = found.to_shap()
-    np.testing.assert_allclose(values.base_values + values.values.sum(axis=1), found.link)
+    np.testing.assert_allclose(values.base_values + values.values.sum(axis=1), found.predictor)
 
 
 @pytest.mark.usefixtures("shap")
@@ -404,13 +404,13 @@ def test_the_baseline_has_the_network_s_own_value_and_rows_on_its_line_share_it(
     center = network.scale.x_center
     rows = np.stack([center, center * (1 + 1e-9), center + 40 * network.scale.x_scale])
     found = explain_local(
-        network, rows, output=[2, 0], reference="centred", baseline="center", random_state=0
+        network, rows, output=[2, 0], reference="center", baseline="center", random_state=0
     )
     scores = network.predictor(center[None])[0]
-    np.testing.assert_allclose(found.baseline_link, (scores - scores.mean())[[2, 0]])
-    np.testing.assert_allclose(found.intercept[:2], [found.baseline_link] * 2)
+    np.testing.assert_allclose(found.baseline_predictor, (scores - scores.mean())[[2, 0]])
+    np.testing.assert_allclose(found.intercept[:2], [found.baseline_predictor] * 2)
     np.testing.assert_array_equal(found.bends[:2], False)
-    gap = np.abs(found.intercept[2] - found.baseline_link)
+    gap = np.abs(found.intercept[2] - found.baseline_predictor)
     np.testing.assert_array_equal(found.bends[2], gap > 1e-6)
     assert found.bends[2].any()
 
@@ -419,3 +419,29 @@ def test_a_linear_network_bends_nowhere(make_network):
     network = make_network(activation="identity")
     rows = np.random.default_rng(0).normal(0, 100, (50, 5))
     assert not explain_local(network, rows, n_draws=2, baseline="center").bends.any()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("link", "predictor"),
+        ("draws_link", "draws_predictor"),
+        ("baseline_link", "baseline_predictor"),
+    ],
+)
+def test_old_names_of_the_predictor_are_understood_with_a_warning(
+    make_network, make_rows, old, new
+):
+    network = make_network()
+    found = explain_local(network, make_rows(network), n_draws=5, random_state=0)
+    with pytest.warns(FutureWarning, match=f"{old} is now called {new}"):
+        np.testing.assert_array_equal(getattr(found, old), getattr(found, new))
+
+
+def test_the_old_spelling_of_center_is_understood_with_a_warning(make_network, make_rows):
+    network = make_network(3, likelihood="categorical")
+    rows = make_rows(network)
+    with pytest.warns(FutureWarning, match="'centred' is now called 'center'"):
+        old = explain_local(network, rows, n_draws=2, random_state=0, reference="centred")
+    new = explain_local(network, rows, n_draws=2, random_state=0, reference="center")
+    np.testing.assert_array_equal(old.slope, new.slope)

@@ -197,7 +197,7 @@ def test_flows_learn_predict_and_are_kept_in_files(quick, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(images), model.predict_proba(images))
     explained = model.explain_local(images[:1])
     total = explained.draws_intercept + explained.draws_contribution.sum(axis=2)
-    np.testing.assert_allclose(total, explained.draws_link, atol=1e-9)
+    np.testing.assert_allclose(total, explained.draws_predictor, atol=1e-9)
 
 
 def test_the_same_seed_gives_the_same_model(quick):

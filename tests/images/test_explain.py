@@ -78,8 +78,8 @@ def test_slopes_are_those_of_autograd(activation, pool):
     hidden = act(features @ matrix[:3].T + torch.tensor(numbers.head_biases[:3]))
     wires = torch.tensor(net.head.hidden_block(1).view(numbers.head_weights))
     eta = features @ matrix[3:].T + hidden @ wires.T + torch.tensor(numbers.head_biases[3:])
-    link, gradient = slopes(net, numbers, images)
-    np.testing.assert_allclose(link, eta.detach().numpy(), atol=1e-12)
+    predictor, gradient = slopes(net, numbers, images)
+    np.testing.assert_allclose(predictor, eta.detach().numpy(), atol=1e-12)
     for output in range(3):
         (expected,) = torch.autograd.grad(eta[:, output].sum(), x, retain_graph=True)
         found = gradient[:, output].reshape(images.shape)
@@ -140,4 +140,4 @@ def test_a_curved_activation_is_refused():
 def test_the_baseline_is_the_black_image():
     network, images, found = explained(output=["c", "a"])
     expected = network.predictor(np.zeros_like(images[:1]))[0]
-    np.testing.assert_allclose(found.baseline_link, expected[[2, 0]])
+    np.testing.assert_allclose(found.baseline_predictor, expected[[2, 0]])

@@ -175,5 +175,5 @@ def bare_array():
 )
 def test_a_file_that_is_no_checkpoint_is_refused_with_a_remedy(tmp_path, content):
     checkpoint = checkpoint_of(tmp_path / "stage.npz", content)
-    with pytest.raises(ValueError, match=r"Got checkpoint=.*delete it to start afresh"):
+    with pytest.raises(ValueError, match=r"Got checkpoint=.*delete it to start again"):
         checkpoint.read()

@@ -70,7 +70,7 @@ def test_bars_with_the_rest_added_up_make_the_predictor(explanation):
     ax = local_bars(explanation, rows=0, outputs=0, top=2)
     assert len(ax.patches) == 3
     total = widths(ax).sum() + explanation.intercept[0, 0]
-    np.testing.assert_allclose(total, explanation.link[0, 0])
+    np.testing.assert_allclose(total, explanation.predictor[0, 0])
 
 
 def test_the_interval_of_the_rest_is_that_of_its_sum(explanation):
@@ -95,7 +95,7 @@ def test_attributions_add_up_from_the_baseline_to_the_row(network):
     x = np.random.default_rng(1).normal(size=(2, len(NAMES)))
     attributions = integrated_gradients(network, x)
     ax = attribution_bars(attributions, rows=1, outputs="c", top=3)
-    expected = attributions.link[1, 2] - attributions.baseline_link[2]
+    expected = attributions.predictor[1, 2] - attributions.baseline_predictor[2]
     np.testing.assert_allclose(widths(ax).sum(), expected)
 
 

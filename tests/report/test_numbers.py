@@ -40,7 +40,7 @@ def in_python(network, rows):
         n_draws=N_DRAWS,
         random_state=SEED,
         approximate=True,
-        reference="centred" if network.likelihood == "categorical" else None,
+        reference="center" if network.likelihood == "categorical" else None,
         baseline="center",
     )
 
@@ -62,7 +62,7 @@ def test_predictions_and_contributions_are_pythons(scripted, likelihood, n_outpu
         assert_close(found["mean"], summary.mean[row])
         assert_close(found["lower"], summary.lower[row])
         assert_close(found["upper"], summary.upper[row])
-        assert_close(found["link"], expected.link[row])
+        assert_close(found["predictor"], expected.predictor[row])
         assert_close(found["intercept"], expected.intercept[row])
         each = found["contributions"]
         assert_close([part["mean"] for part in each], expected.contribution_used[row])
@@ -81,7 +81,7 @@ def test_draws_of_a_flow_are_pythons(scripted):
 def test_intervals_of_new_values_are_pythons(scripted, likelihood, n_outputs):
     network = network_of(n_outputs, "leaky_relu", likelihood)
     rows = rows_of(network)
-    draws = in_python(network, rows).draws_link
+    draws = in_python(network, rows).draws_predictor
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     expected = families.likelihood(likelihood).predictive_quantiles(
         draws, network.noise_in_units(), ends

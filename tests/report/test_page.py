@@ -163,14 +163,14 @@ def test_a_row_can_be_changed_from_its_card(page):
 def test_bars_and_center_add_up_to_the_predictor(page):
     found = page.evaluate("window.islab.predict(window.islab.data.rows[2].x)")
     total = found["intercept"][0] + sum(part["mean"][0] for part in found["contributions"])
-    assert abs(total - found["link"][0]) < 1e-9
+    assert abs(total - found["predictor"][0]) < 1e-9
 
 
 def test_the_sum_says_whether_the_network_bends_on_the_way_to_the_center(page):
     gap = """(() => {
       const { data, predict } = window.islab;
       const row = predict(data.rows[Number(document.getElementById("begin").value)].x);
-      return Math.abs(row.intercept[0] - predict(data.network.x_center).link[0]);
+      return Math.abs(row.intercept[0] - predict(data.network.x_center).predictor[0]);
     })()"""
     n_rows = page.locator("#begin option").count()
     assert n_rows > 2

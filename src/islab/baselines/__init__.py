@@ -1,4 +1,4 @@
-"""The paper's other methods behind the same face as ISLaB."""
+"""The paper's other methods, with the same interface as ISLaB."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Descending(Protocol):
     def gradient(
         self, theta: Float, x: Float, slope: Slope, rng: np.random.Generator
     ) -> tuple[Float, Float]:
-        """The linear predictor under fresh noise, and the gradient of the loss by ``theta``.
+        """The predictor under fresh random numbers, and the gradient of the loss by ``theta``.
 
         ``slope`` is the derivative of the loss by the predictor (replicas, rows, outputs).
         """

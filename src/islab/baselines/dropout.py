@@ -52,7 +52,7 @@ def drop_gate(logit_p: Array, u: Array) -> Array:
 
 
 def dropout_penalty(square: Array, p: Array, n_inputs: Array, *, length_scale: Array) -> Array:
-    """Divergence of each layer from its prior, up to a constant.
+    """KL of each layer from its prior, up to a constant.
 
     Parameters
     ----------

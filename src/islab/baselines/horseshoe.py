@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.descent import Slope, cut, descend, first_guess
-from islab.baselines.replicas import Pass, Spread, input_layers, normal_noise
+from islab.baselines.replicas import Pass, Spread, input_layers, standard_normals
 from islab.baselines.shrinkage import (
     Horseshoe,
     best_thresholds,
@@ -115,8 +115,8 @@ class HorseshoeNetwork:
         """By local reparametrisation, with fresh scales for each row."""
         net, at = self.architecture, self.split(theta)
         sizes = (net.n_layers, len(self.input_layer), net.n_units)
-        noise = normal_noise(rng, (len(x), sum(sizes)))
-        of_layer, of_input, of_unit = cut(noise, sizes)
+        normals = standard_normals(rng, (len(x), sum(sizes)))
+        of_layer, of_input, of_unit = cut(normals, sizes)
         layer_mean, layer_sd = (part[:, None] for part in log_moments(*at[4:6]))
         input_mean, input_sd = (part[:, None] for part in log_moments(*at[6:8]))
         layer = layer_mean + layer_sd * of_layer
@@ -147,7 +147,7 @@ class HorseshoeNetwork:
         return way.eta, gradient
 
     def penalty(self, theta: Float) -> Float:
-        """Divergence of all weights, biases and scales from their priors, (replicas,)."""
+        """KL of all weights, biases and scales from their priors, (replicas,)."""
         at = self.split(theta)
         parts = (
             slab_kl(at.mu, at.sigma, tau=1.0),
@@ -158,7 +158,7 @@ class HorseshoeNetwork:
         return np.sum([part.sum(axis=1) for part in parts], axis=0)
 
     def scale_kl(self, theta: Float) -> Float:
-        """Divergence of the inputs' own scales, (replicas, inputs)."""
+        """KL of the inputs' own scales, (replicas, inputs)."""
         at = self.split(theta)
         return factors_kl(at.input_log, at.input_log_variance, scale=1.0)
 

@@ -26,13 +26,13 @@ class Spread:
     ----------
     weights, biases : (replicas, weights), (replicas, units)
         Variances.
-    noise : (rows, units)
+    normals : (rows, units)
         Standard normal numbers, the same for all replicas.
     """
 
     weights: Float
     biases: Float
-    noise: Float
+    normals: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Pass:
                 self.sources[block], self.sent[block] = source, sent
             if spread is not None:
                 self.sd.append(np.sqrt(variance))
-                mean = mean + self.sd[-1] * spread.noise[:, units]
+                mean = mean + self.sd[-1] * spread.normals[:, units]
             self.z.append(mean)
         self.eta = self.z[-1]
 
@@ -116,7 +116,7 @@ class Pass:
             units = net.units[layer]
             slopes.biases[:, units] = sums @ flow
             if spread is not None:
-                half = flow * spread.noise[:, units] / (2 * self.sd[layer])
+                half = flow * spread.normals[:, units] / (2 * self.sd[layer])
                 slopes.bias_variances[:, units] = sums @ half
             for block, inputs in _blocks(net)[layer]:
                 sent = self.sent[block]
@@ -158,7 +158,7 @@ def input_layers(net: Architecture) -> NDArray[np.intp]:
     )
 
 
-def normal_noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Float:
+def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Float:
     """Standard normal numbers in single precision, a third of the generator's own time for them.
 
     Notes

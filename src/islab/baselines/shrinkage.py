@@ -32,7 +32,7 @@ MOST_ROWS = 2000
 
 
 def gamma_kl(mean: Array, variance: Array, *, scale: float) -> Array:
-    """Divergence of a log-normal from a Gamma distribution of shape 1/2.
+    """KL of a log-normal from a Gamma distribution of shape 1/2.
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ def gamma_kl(mean: Array, variance: Array, *, scale: float) -> Array:
 
 
 def inverse_gamma_kl(mean: Array, variance: Array, *, scale: float) -> Array:
-    """Divergence of a log-normal from an inverse Gamma distribution of shape 1/2.
+    """KL of a log-normal from an inverse Gamma distribution of shape 1/2.
 
     If ``x`` is inverse Gamma with a scale ``b``, ``1 / x`` is Gamma with the scale ``1 / b``, and
-    divergences do not change when both are inverted.
+    KLs do not change when both are inverted.
     """
     return gamma_kl(-mean, variance, scale=1 / scale)
 
 
 def factors_kl(log: Float, log_variance: Float, *, scale: float) -> Float:
-    """Divergence of pairs of factors from the prior that makes roots of their products half-Cauchy.
+    """KL of pairs of factors from the prior that makes roots of their products half-Cauchy.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def best_thresholds(
 ) -> Float:
     """The threshold of each layer whose pruned network has the highest ELBO.
 
-    A pruned input costs no divergence, and what it had explained is lost. Layers are pruned one
+    A pruned input costs no KL, and what it had explained is lost. Layers are pruned one
     after the other, the last one first, and each keeps at least one input. Candidates lie halfway
     between inputs that are next to each other in shrinkage.
 
@@ -241,7 +241,7 @@ def best_thresholds(
     problem : Problem
         The training data.
     scale_kl : (inputs,)
-        Divergence of each input's own scale.
+        KL of each input's own scale.
     rng : Generator
 
     Returns

@@ -25,7 +25,7 @@ examples:
 EXPLAINED = (
     "Of the median network at the mean of its weights; `islab predict` averages over the posterior"
 )
-PREDICTION = ["output", "intercept", "link", "response", "response_lower", "response_upper"]
+PREDICTION = ["output", "intercept", "predictor", "response", "response_lower", "response_upper"]
 COVARIATE = [
     "covariate",
     "value",
@@ -36,7 +36,7 @@ COVARIATE = [
 ]
 
 
-MIRRORED = ("intercept", "link", "response", "slope", "contribution")
+MIRRORED = ("intercept", "predictor", "response", "slope", "contribution")
 LONGEST_NAME = 60
 
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count contributions from zero (the default) or from the mean of the training rows",
     )
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
-    parser.add_argument("--json", action="store_true", help="say it in JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -86,7 +86,7 @@ def _show_network(model: Any, args: argparse.Namespace) -> None:
 
 def _show_rows(model: Any, args: argparse.Namespace) -> None:
     from islab.cli.predict import model_columns, text_columns
-    from islab.tables.reading import SpoiltCell
+    from islab.tables.reading import UnusableCell
 
     rows = list(dict.fromkeys(args.row or [0]))
     chosen = _chosen_rows(args.data, rows, text_columns(model))
@@ -100,7 +100,7 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
             baseline=args.baseline,
             approximate=True,
         )
-    except SpoiltCell as error:
+    except UnusableCell as error:
         raise error.at(rows[error.row]) from error
     covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
     if first:

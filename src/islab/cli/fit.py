@@ -1,6 +1,6 @@
 """Learn a model from a table and save it.
 
-The task follows from the target: text, truth values and a few whole numbers are classes, other
+The task follows from the target: text, booleans and a few whole numbers are classes, other
 numbers are predicted as numbers. Rows without a target are left out.
 """
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the same with a folder next to the model, MODEL.checkpoint, removed at the end",
     )
-    parser.add_argument("--json", action="store_true", help="say it in JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -66,14 +66,14 @@ def run(args: argparse.Namespace) -> None:
 def _predicted(
     model: Any, tables: Iterator[pd.DataFrame], args: argparse.Namespace
 ) -> Iterator[pd.DataFrame]:
-    """Predictions of each piece of a table; a spoilt cell is found in the whole of it."""
-    from islab.tables.reading import SpoiltCell
+    """Predictions of each piece of a table; an error names the row of the whole table."""
+    from islab.tables.reading import UnusableCell
 
     n_rows = 0
     for table in tables:
         try:
             yield predictions(model, model_columns(model, table, args.data), args)
-        except SpoiltCell as error:
+        except UnusableCell as error:
             raise error.at(n_rows + error.row) from error
         n_rows += len(table)
 

@@ -75,7 +75,7 @@ def read_pieces(path: str | Path, text: Text = NO_TEXT) -> Iterator[pd.DataFrame
     if not path.exists():
         raise ValueError(f"Got {str(path)!r}, expected a file; there is none")
     if not path.is_file():
-        raise ValueError(f"Got {str(path)!r}, expected a file; it is none")
+        raise ValueError(f"Got {str(path)!r}, expected a file; it is not a regular file")
     if path.stat().st_size == 0:
         raise ValueError(f"Got {str(path)!r}, which is empty, expected a table")
     n_rows = 0

@@ -47,7 +47,7 @@ def moments(mu: Array, sigma: Array, alpha: Array) -> tuple[Array, Array]:
 def kl(
     mu: Array, sigma: Array, alpha: Array, *, tau: Any, psi: Any, df: float | None = None
 ) -> Array:
-    """Kullback-Leibler divergence of each weight's posterior from its prior.
+    """KL, the Kullback-Leibler divergence, of each weight's posterior from its prior.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def kl_from_lambda(
     log_not_psi: Array,
     df: float | None = None,
 ) -> Array:
-    """The same divergence from ``lam = logit(alpha)``, exact where ``alpha`` rounds to 0 or 1.
+    """The same KL from ``lam = logit(alpha)``, exact where ``alpha`` rounds to 0 or 1.
 
     ``log(1 - alpha)`` is ``-softplus(lam)``, which the caller has computed already.
     """
@@ -96,7 +96,7 @@ def kl_from_lambda(
 
 
 def slab_kl(mu: Array, sigma: Array, *, tau: Array, df: float | None = None) -> Array:
-    """Divergence of N(mu, sigma**2) from the slab alone.
+    """KL of N(mu, sigma**2) from the slab alone.
 
     Notes
     -----
@@ -184,7 +184,7 @@ def student_log_constant(df: float) -> float:
 
 
 def gaussian_kl(mu: Array, sigma: Array, *, tau: float) -> Array:
-    """Divergence of a bias, N(mu, sigma**2), from its prior N(0, tau**2)."""
+    """KL of a bias, N(mu, sigma**2), from its prior N(0, tau**2)."""
     xp = array_namespace(mu)
     spread = 0.5 / tau**2 * (sigma * sigma + mu * mu)
     return spread - xp.log(sigma) + (float(np.log(tau)) - 0.5)

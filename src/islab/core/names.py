@@ -1,8 +1,10 @@
-"""Names of covariates and classes: text from the user's data, which may hold anything."""
+"""Names: text from the user's data, which may hold anything, and attributes that were renamed."""
 
 from __future__ import annotations
 
 import unicodedata
+import warnings
+from typing import Any
 
 
 def printable(name: str) -> str:
@@ -33,6 +35,16 @@ def shortened(name: str, length: int) -> str:
 def counted(number: int, thing: str) -> str:
     """A number of things whose plural has an s: 1 row, 2 rows."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def former_name(old: str, new: str) -> Any:
+    """A property that reads a renamed attribute by its old name, with a warning."""
+
+    def read(self: Any) -> Any:
+        warnings.warn(f"{old} is now called {new}", FutureWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(read, doc=f"Deprecated: the attribute is called ``{new}``.")
 
 
 def is_number(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +14,7 @@ from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
 Float = NDArray[np.floating]
-Output = str | int  # a class may be any number or truth value
+Output = str | int  # a class may be any number or boolean
 Baseline = str | ArrayLike
 
 
@@ -97,14 +98,22 @@ def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
             f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
             "None; a reference is for classes."
         )
-    if reference == "centred":
+    if reference == "center":
         return identity - 1 / len(identity)
     return identity - identity[output_number(network.scale.outputs, reference)]
 
 
+def current_reference(reference: Output | None) -> Output | None:
+    """The reference by its present name, with a warning for ``"centred"`` of version 0.1."""
+    if not (isinstance(reference, str) and reference == "centred"):
+        return reference
+    warnings.warn("reference='centred' is now called 'center'", FutureWarning, stacklevel=3)
+    return "center"
+
+
 def reference_name(scale: Scale, reference: Output | None) -> str | None:
-    """``"centred"``, the class that predictors are given against, or None."""
-    if reference is None or reference == "centred":
+    """``"center"``, the class that predictors are given against, or None."""
+    if reference is None or reference == "center":
         return reference
     return scale.outputs[output_number(scale.outputs, reference)]
 

@@ -57,7 +57,7 @@ class Prior:
         return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), bias_tau, df)
 
     def excluded_kl(self, n_dropped: NDArray[np.intp]) -> float:
-        """Divergence of weights that were dropped for good, by block."""
+        """KL of weights that were dropped for good, by block."""
         return float(-(n_dropped * np.log1p(-self.psi)).sum())
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.names import former_name
 from islab.core.network import forward, portions
 from islab.core.paths import active_weights, fed_units, heard_units
 from islab.core.scale import Scale
@@ -144,8 +145,8 @@ class SparseNetwork:
             chosen = rng.integers(len(self.multipliers), size=n_draws)
             mu = mu * self.multipliers[chosen][:, self.input_index]
         edges = mu + self.sigma * rng.standard_normal((n_draws, len(self.edges)))
-        noise = rng.standard_normal((n_draws, len(self.bias_mu)))
-        return self._scatter(edges), self.bias_mu + self.bias_sigma * noise
+        normals = rng.standard_normal((n_draws, len(self.bias_mu)))
+        return self._scatter(edges), self.bias_mu + self.bias_sigma * normals
 
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
@@ -164,11 +165,7 @@ class SparseNetwork:
 
     # -- reading ------------------------------------------------------------------------
 
-    @property
-    def units(self) -> Scale:
-        """Deprecated: the attribute is called ``scale``."""
-        warnings.warn("units is now called scale", FutureWarning, stacklevel=2)
-        return self.scale
+    units = former_name("units", "scale")
 
     @property
     def n_covariates(self) -> int:

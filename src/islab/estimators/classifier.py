@@ -38,7 +38,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or (rows, columns)
-            Numbers, truth values, text and categories; missing values are welcome.
+            Numbers, booleans, text and categories; values may be missing.
         y : (rows,)
             Classes.
         sample_weight : (rows,), optional

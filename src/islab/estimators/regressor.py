@@ -43,7 +43,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or (rows, columns)
-            Numbers, truth values, text and categories; missing values are welcome.
+            Numbers, booleans, text and categories; values may be missing.
         y : (rows,) or (rows, outputs)
         sample_weight : (rows,), optional
             How often each row counts.

@@ -29,7 +29,7 @@ def positive(value: Any) -> bool:
 
 
 def real(value: Any) -> bool:
-    """A finite number that is no truth value."""
+    """A finite number that is not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 

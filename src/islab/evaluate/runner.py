@@ -58,7 +58,7 @@ class Cell:
 
 
 class NoData(FileNotFoundError):
-    """Data that cannot be had: the cells that need them are not tried one by one."""
+    """Data that are not available: the cells that need them are not tried one by one."""
 
 
 # -- running ----------------------------------------------------------------------------------

@@ -82,10 +82,11 @@ def drivers_of(explanation: LocalExplanation) -> Drivers:
 
     Notes
     -----
-    ``Var(link) = Cov(intercept, link) + sum_j Cov(contribution_j, link)``, so the covariances,
-    divided by the variance, are shares that add up to 1. They depend on the baseline.
+    The variance of the predictor is its covariance with the intercept plus the sum of its
+    covariances with the contributions. Divided by the variance these are shares that add up to 1.
+    They depend on the baseline.
     """
-    centred = explanation.draws_link - explanation.draws_link.mean(axis=0)
+    centred = explanation.draws_predictor - explanation.draws_predictor.mean(axis=0)
     variance = (centred**2).mean(axis=0)
     slopes = np.einsum("drjo,dro->rjo", explanation.draws_slope_used, centred) / len(centred)
     distance = (explanation.x - explanation.baseline)[:, explanation.used, None]

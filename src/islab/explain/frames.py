@@ -49,12 +49,12 @@ def prediction_frame(explanation: LocalExplanation) -> pd.DataFrame:
     """A line for each row and output."""
     import pandas as pd
 
-    rows, outputs = explanation.link.shape
+    rows, outputs = explanation.predictor.shape
     columns: dict[str, Any] = {
         "row": np.repeat(np.arange(rows), outputs),
         "output": np.tile(np.array(explanation.outputs, dtype=object), rows),
     }
-    for name in ("intercept", "link", "response"):
+    for name in ("intercept", "predictor", "response"):
         columns[name] = getattr(explanation, name).ravel()
         columns |= getattr(explanation, f"{name}_summary").columns(name)
     columns["exact"] = np.full(rows * outputs, explanation.exact)

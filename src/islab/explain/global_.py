@@ -33,7 +33,7 @@ class GlobalExplanation:
     source : SparseNetwork
         The network explained.
     output : str, optional
-        The one output whose paths are told of, or None for all.
+        The one output whose paths are described, or None for all.
     edges : DataFrame
         A line for each used weight: layer, from, to, outputs (those it has a path to), alpha,
         mean, sd. Layers count from 0; weights are those of standardised covariates.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
+from islab.core.names import former_name
 from islab.core.network import preactivations
 from islab.core.outputs import (
     Baseline,
@@ -35,9 +36,9 @@ class IntegratedGradients:
     x : (rows, covariates)
     baseline : (covariates,)
     attribution : (rows, covariates, outputs)
-        Adds up over covariates to ``link - baseline_link``.
-    link : (rows, outputs)
-    baseline_link : (outputs,)
+        Adds up over covariates to ``predictor - baseline_predictor``.
+    predictor : (rows, outputs)
+    baseline_predictor : (outputs,)
     n_pieces : (rows,)
         Linear pieces of the network on the way; with one, attributions are the contributions of
         the local explanation from the same baseline.
@@ -48,9 +49,12 @@ class IntegratedGradients:
     x: Float
     baseline: Float
     attribution: Float
-    link: Float
-    baseline_link: Float
+    predictor: Float
+    baseline_predictor: Float
     n_pieces: NDArray[np.intp]
+
+    link = former_name("link", "predictor")
+    baseline_link = former_name("baseline_link", "baseline_predictor")
 
     def to_frame(self) -> pd.DataFrame:
         """One line for each row, output and covariate."""
@@ -113,8 +117,8 @@ def integrated_gradients(
         x=rows,
         baseline=start,
         attribution=attribution,
-        link=network.predictor(rows),
-        baseline_link=network.predictor(start[None])[0],
+        predictor=network.predictor(rows),
+        baseline_predictor=network.predictor(start[None])[0],
         n_pieces=(length > 0).sum(axis=1),
     )
 

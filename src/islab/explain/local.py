@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.dependencies import needed
-from islab.core.names import counted
+from islab.core.names import counted, former_name
 from islab.core.outputs import (
     Baseline,
     Output,
     baseline_values,
     checked_rows,
     contrast_matrix,
+    current_reference,
     is_piecewise_linear,
     output_numbers,
     reference_name,
@@ -49,7 +50,7 @@ class LocalExplanation:
     linear piece gives at the baseline. Both are exact for every draw and any baseline.
 
     Everything is in the user's units: a slope is the change of the predictor (for Gaussian
-    outputs the unit of y, else the logit, log rate or class score) for one unit of the covariate
+    outputs the unit of y, else the log odds, log rate or class score) for one unit of the covariate
     as it stands in the data. Arrays have one column for each covariate of the data; those the
     network does not use have slope 0.
 
@@ -69,17 +70,17 @@ class LocalExplanation:
     exact : bool
         False where slopes are the gradient of a curved network: a local approximation.
     reference : str, optional
-        ``"centred"`` if predictors are given against the mean over classes, or the class they are
+        ``"center"`` if predictors are given against the mean over classes, or the class they are
         given against.
     noise : (outputs,)
         Noise variance of Gaussian outputs, which no draw includes.
     scale : Scale
     slope_used : (rows, used covariates, outputs)
         At the posterior mean of the weights.
-    link, response : (rows, outputs)
+    predictor, response : (rows, outputs)
         At the posterior mean of the weights.
     draws_slope_used : (draws, rows, used covariates, outputs)
-    draws_link, draws_response : (draws, rows, outputs)
+    draws_predictor, draws_response : (draws, rows, outputs)
         Predictor, and expectation of y (probabilities, rates).
     """
 
@@ -95,10 +96,10 @@ class LocalExplanation:
     noise: Float
     scale: Scale
     slope_used: Float
-    link: Float
+    predictor: Float
     response: Float
     draws_slope_used: Float
-    draws_link: Float
+    draws_predictor: Float
     draws_response: Float
 
     # -- the point explanation ----------------------------------------------------------
@@ -121,24 +122,24 @@ class LocalExplanation:
     @property
     def intercept(self) -> Float:
         """Intercepts at the posterior mean of the weights, (rows, outputs)."""
-        return self.link - self.contribution_used.sum(axis=1)
+        return self.predictor - self.contribution_used.sum(axis=1)
 
     @cached_property
-    def baseline_link(self) -> Float:
+    def baseline_predictor(self) -> Float:
         """What the network gives at the baseline, at the posterior mean of the weights, (outputs,).
 
         The intercept of a row is the same, unless the network bends between row and baseline.
         """
-        link = self._predictor(self.baseline[None])[0]
+        predictor = self._predictor(self.baseline[None])[0]
         if self.reference is not None:
-            link = contrast_matrix(self.source, self.reference) @ link
-        return link[output_numbers(self.scale.outputs, self.outputs)]
+            predictor = contrast_matrix(self.source, self.reference) @ predictor
+        return predictor[output_numbers(self.scale.outputs, self.outputs)]
 
     @property
     def bends(self) -> NDArray[np.bool_]:
         """Whether the network leaves a row's line on the way to the baseline, (rows, outputs)."""
         way = np.abs(self.intercept) + np.abs(self.contribution_used).sum(axis=1)
-        return np.abs(self.intercept - self.baseline_link) > SAME_LINE * way
+        return np.abs(self.intercept - self.baseline_predictor) > SAME_LINE * way
 
     # -- draws ----------------------------------------------------------------------------
 
@@ -156,7 +157,7 @@ class LocalExplanation:
     def draws_intercept(self) -> Float:
         """(draws, rows, outputs)"""
         distance = self._distance[..., 0]
-        return self.draws_link - np.einsum("drjo,rj->dro", self.draws_slope_used, distance)
+        return self.draws_predictor - np.einsum("drjo,rj->dro", self.draws_slope_used, distance)
 
     # -- summaries of the draws -----------------------------------------------------------
 
@@ -176,14 +177,21 @@ class LocalExplanation:
         return summarise(self.draws_intercept, self.level)
 
     @cached_property
-    def link_summary(self) -> Summary:
+    def predictor_summary(self) -> Summary:
         """(rows, outputs)"""
-        return summarise(self.draws_link, self.level)
+        return summarise(self.draws_predictor, self.level)
 
     @cached_property
     def response_summary(self) -> Summary:
         """(rows, outputs)"""
         return summarise(self.draws_response, self.level)
+
+    # -- names of version 0.1 --------------------------------------------------------------
+
+    link = former_name("link", "predictor")
+    link_summary = former_name("link_summary", "predictor_summary")
+    draws_link = former_name("draws_link", "draws_predictor")
+    baseline_link = former_name("baseline_link", "baseline_predictor")
 
     # -- what to do with it ---------------------------------------------------------------
 
@@ -206,7 +214,7 @@ class LocalExplanation:
             and contribution at the posterior mean of the weights, and for both the mean, sd,
             interval and the Monte Carlo errors of its ends over the draws. ``"variables"`` adds
             up the contributions of one-hot columns under their variable. ``"predictions"`` has a
-            line for each row and output with intercept, link and response.
+            line for each row and output with intercept, predictor and response.
         """
         from islab.explain.frames import FRAMES
 
@@ -249,7 +257,7 @@ class LocalExplanation:
         """A ``shap.Explanation``: contributions, intercept as base value, interval as bounds.
 
         Values are those at the posterior mean of the weights, so that base value and values add
-        up to :attr:`link`. With one output the axis of outputs is left out, as shap's plots
+        up to :attr:`predictor`. With one output the axis of outputs is left out, as shap's plots
         expect.
 
         Parameters
@@ -279,7 +287,7 @@ class LocalExplanation:
         kind = "exact" if self.exact else "local approximation"
         return (
             f"LocalExplanation({counted(len(self.x), 'row')}, {len(self.used)} used covariates, "
-            f"{len(self.outputs)} outputs, {len(self.draws_link)} draws, {kind})"
+            f"{len(self.outputs)} outputs, {len(self.draws_predictor)} draws, {kind})"
         )
 
     def _predictor(self, x: Float) -> Float:
@@ -342,7 +350,7 @@ def explain_local(
     random_state : int or Generator, optional
     approximate : bool
         Allow curved activations: slopes are then the gradient, exact only at the row itself.
-    reference : "centred", or the name or position of a class, optional
+    reference : "center", or the name or position of a class, optional
         Softmax scores have no origin of their own: give them against the mean over classes or
         against one class, whose own scores are then 0.
     baseline : {"center", "zero"} or (covariates,)
@@ -369,7 +377,7 @@ def explain_local(
     >>> explanation
     LocalExplanation(5 rows, 3 used covariates, 1 outputs, 1000 draws, exact)
     >>> total = explanation.draws_intercept + explanation.draws_contribution.sum(axis=2)
-    >>> bool(np.allclose(total, explanation.draws_link, rtol=1e-12))
+    >>> bool(np.allclose(total, explanation.draws_predictor, rtol=1e-12))
     True
     """
     rows = checked_rows(network, x)
@@ -383,6 +391,7 @@ def explain_local(
     n_draws = n_draws if draws is None else len(draws[0])
     check_memory(n_draws, len(rows), len(network.covariates), len(chosen))
     draws = draws or network.draw(n_draws, np.random.default_rng(random_state))
+    reference = current_reference(reference)
     contrast = contrast_matrix(network, reference)
     drawn = linear_pieces(network, *draws, rows, chosen, contrast)
     at_mean = network.mean_weights()[None], network.bias_mu[None]
@@ -400,10 +409,10 @@ def explain_local(
         noise=network.noise_in_units()[chosen],
         scale=network.scale,
         slope_used=mean.slope[0],
-        link=mean.link[0],
+        predictor=mean.predictor[0],
         response=mean.response[0],
         draws_slope_used=drawn.slope,
-        draws_link=drawn.link,
+        draws_predictor=drawn.predictor,
         draws_response=drawn.response,
     )
 

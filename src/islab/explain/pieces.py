@@ -22,11 +22,11 @@ class Pieces:
 
     Attributes
     ----------
-    link, response : (draws, rows, outputs)
+    predictor, response : (draws, rows, outputs)
     slope : (draws, rows, used covariates, outputs)
     """
 
-    link: Float
+    predictor: Float
     response: Float
     slope: Float
 
@@ -55,7 +55,7 @@ def linear_pieces(
     columns = network.standardise(x)
     n_draws, n_rows, n_used, n_wanted = len(weights), len(x), shape.n_covariates, len(outputs)
     combine = (np.eye(shape.n_outputs) if contrast is None else contrast)[outputs].T
-    link = np.empty((n_draws, n_rows, n_wanted))
+    predictor = np.empty((n_draws, n_rows, n_wanted))
     response = np.empty((n_draws, n_rows, n_wanted))
     slope = np.empty((n_draws, n_rows, n_used, n_wanted))
     rescale = scale.y_scale[:, None] * combine  # (outputs, outputs wanted)
@@ -65,8 +65,8 @@ def linear_pieces(
         some = slice(start, start + step)
         eta, gradient = slopes(shape, weights[some], biases[some], columns)
         eta = scale.y_center + scale.y_scale * eta
-        link[some] = eta @ combine
+        predictor[some] = eta @ combine
         response[some] = likelihood.mean(eta)[..., outputs]
         slope[some] = np.swapaxes(gradient, -1, -2) @ rescale
     slope /= scale.x_scale[network.covariates, None]
-    return Pieces(link, response, slope)
+    return Pieces(predictor, response, slope)

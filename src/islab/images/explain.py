@@ -108,11 +108,11 @@ def explain_images(
     likelihood = families.likelihood(network.likelihood)
 
     def piece(numbers: Any) -> tuple[Float, Float, Float]:
-        link, gradient = slopes(net, numbers, images, head.covariates)
+        predictor, gradient = slopes(net, numbers, images, head.covariates)
         slope = np.swapaxes(gradient[:, chosen][..., used], 1, 2)
-        return slope, link[:, chosen], likelihood.mean(link)[:, chosen]
+        return slope, predictor[:, chosen], likelihood.mean(predictor)[:, chosen]
 
-    slope, link, response = piece(network.means())
+    slope, predictor, response = piece(network.means())
     drawn = [piece(network.draw(rng)) for _ in range(n_draws)]
     return ImageExplanation(
         source=network,
@@ -127,10 +127,10 @@ def explain_images(
         noise=head.noise_in_units()[chosen],
         scale=pixel_scale(net.pixel_shape, head.scale.outputs),
         slope_used=slope,
-        link=link,
+        predictor=predictor,
         response=response,
         draws_slope_used=np.stack([each[0] for each in drawn]),
-        draws_link=np.stack([each[1] for each in drawn]),
+        draws_predictor=np.stack([each[1] for each in drawn]),
         draws_response=np.stack([each[2] for each in drawn]),
         image_shape=net.pixel_shape,
     )

@@ -81,7 +81,7 @@ class Checkpoint:
     def _unreadable(self, error: BaseException) -> ValueError:
         return ValueError(
             f"Got checkpoint={str(self.path)!r}, which cannot be read ({error}); delete it to "
-            "start afresh."
+            "start again."
         )
 
     def read(self) -> tuple[Arrays, Arrays] | None:
@@ -94,7 +94,7 @@ class Checkpoint:
         if owner != self.owner:
             raise ValueError(
                 f"Got checkpoint={str(self.path)!r}, which belongs to a fit of other data, "
-                "settings or seed; delete it to start afresh, or choose another folder."
+                "settings or seed; delete it to start again, or choose another folder."
             )
         engine, loop = (
             {name.removeprefix(part): a for name, a in arrays.items() if name.startswith(part)}

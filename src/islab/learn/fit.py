@@ -56,7 +56,7 @@ class Fit:
     elbos : dict
         Of all candidates: ``linear``, ``network 0`` and so on.
     interrupted : bool
-        Whether training ended early at the user's wish.
+        Whether the user interrupted training.
     """
 
     posterior: Posterior
@@ -186,7 +186,7 @@ class _Session:
     def networks(
         self, linear: Trained | None, seeds: list[int], n_jobs: int | None, bar: ProgressBar
     ) -> dict[str, Trained]:
-        """A network for each seed, by name; those that had to be given up are left out."""
+        """A network for each seed, by name; those that failed are left out."""
         runs: dict[str, Trained] = {}
         given_up: list[TrainingError] = []
         for number, run in enumerate(self._restarts(linear, seeds, n_jobs, bar)):
@@ -198,7 +198,7 @@ class _Session:
             raise given_up[0]
         if given_up:
             warnings.warn(
-                f"{len(given_up)} of {len(seeds)} networks had to be given up and are left out. "
+                f"{len(given_up)} of {len(seeds)} networks failed to train and are left out. "
                 f"{given_up[0]}",
                 UserWarning,
                 stacklevel=4,
@@ -419,7 +419,7 @@ def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
 def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
     """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway.
 
-    Where the divergence had less weight in training it has less here: candidates are judged by
+    Where the KL had less weight in training it has less here: candidates are judged by
     what they were made for.
     Densities refer to the ``n_weights`` of the network, whichever wins.
     """

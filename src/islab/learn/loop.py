@@ -162,7 +162,7 @@ def _advance(
 
 
 def _on_plateau(stage: Stage, progress: Progress) -> bool:
-    """Whether the ELBO has stopped rising since the divergence has had its full weight."""
+    """Whether the ELBO has stopped rising since the KL has had its full weight."""
     plateau, history = stage.plateau, progress.history
     share = progress.step / stage.n_steps
     if plateau is None or share < max(plateau.start, stage.kl_ramp):

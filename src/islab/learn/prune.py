@@ -4,7 +4,7 @@ Training ends where no inclusion probability wants to move while all other weigh
 weight, or a hidden unit, may be worth less than it costs once the others make up for it. How
 far they can is in the curvature: leaving out the weights ``S`` and adapting the others costs
 ``theta_S' (inverse H)_SS^-1 theta_S / 2`` nats (optimal brain surgeon, Hassibi & Stork 1993).
-What it saves is the divergence of these weights, ``log((1 - psi) / psi) + log(tau / sigma)``
+What it saves is the KL of these weights, ``log((1 - psi) / psi) + log(tau / sigma)``
 each. The numbers only say what to try: whether the simpler network stays is for training and
 its bound to decide.
 """
@@ -73,7 +73,7 @@ def removals(
     problem : Problem
         The rows it was found with.
     kl_weight : float
-        Weight of the divergence in the objective.
+        Weight of the KL in the objective.
     skip : int
         Sets to pass over before the first, because they were tried in vain.
 

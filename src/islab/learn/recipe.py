@@ -89,7 +89,7 @@ def default_recipe(
         Widths of the hidden layers; empty for the linear model alone.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read. It moves the
-        prior on the inclusion probabilities, the weight of the divergence (below 0.5) and what
+        prior on the inclusion probabilities, the weight of the KL (below 0.5) and what
         fit a weight less may cost (above 0.5); beyond the default linear models are pruned too.
     """
     level = DEFAULT_SPARSITY if sparsity == "auto" else float(sparsity)
@@ -102,7 +102,7 @@ def default_recipe(
     # All weights of a linear model start in use, and thousands of them add up to noise in which
     # nothing can be learned: of very many columns only some are expected to be needed.
     thin = min(1.0, MANY_COVARIATES / n_covariates)
-    # Where many weights could do the same, the divergence must not choose before the data have.
+    # Where many weights could do the same, the KL must not choose before the data have.
     late = n_classes > 2 or (n_outputs > 1 and n_covariates > FEW_COVARIATES)
     batch = min(n_rows, max(SMALLEST_BATCH, min(round(LARGEST_BATCH * effort), n_rows // 4)))
     linear = Stage(

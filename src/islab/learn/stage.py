@@ -109,7 +109,7 @@ class Stage:
     schedule : Schedule or callable
         Of both rates.
     kl_ramp : float
-        Share of the stage over which the divergence's weight rises from 0.
+        Share of the stage over which the weight of the KL rises from 0.
     kl_weight : float
         The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
     tau, psi, df, bias_tau
@@ -124,7 +124,7 @@ class Stage:
     shrink : Shrink, optional
         None never drops units.
     linear_ends : bool
-        Whether to stop once no hidden unit is left, because a linear model is at hand.
+        Whether to stop once no hidden unit is left, because a linear model has been fitted.
     plateau : Plateau, optional
         None runs all steps.
     """

@@ -28,8 +28,8 @@ ELBO_PASSES = 8
 class Trained:
     """The end of a stage.
 
-    ``nll`` is expected under the posterior, ``elbo`` takes the divergence off as well, and
-    ``objective`` is what the stage maximised: the same with its weight of the divergence.
+    ``nll`` is expected under the posterior, ``elbo`` takes the KL off as well, and
+    ``objective`` is what the stage maximised: the same with its weight of the KL.
     ``n_initial`` are the weights of each block before anything was dropped.
     """
 
@@ -64,7 +64,7 @@ def train(
     n_rows : int
         Rows of the data.
     seed : int
-        Decides the order of rows and the noise of the final ELBO.
+        Decides the order of rows and the random numbers of the final ELBO.
     prior : Prior, optional
         Starts from this prior instead of the stage's ``tau`` and ``psi``.
     n_initial : (blocks,), optional
@@ -127,7 +127,7 @@ class SpikeAndSlab:
         return self.engine.run(steps)
 
     def kl(self) -> float:
-        """Divergence of all weights, those that were dropped included."""
+        """KL of all weights, those that were dropped included."""
         return self.engine.kl() + self.prior.excluded_kl(self.n_initial - _sizes(self.engine))
 
     def adapt(self, before: int, step: int) -> bool:

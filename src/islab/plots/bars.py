@@ -124,7 +124,8 @@ def attribution_bars(
         names = _with_values(attributions.covariates, attributions.x[row])
         for output in which:
             sizes = attributions.attribution[row, :, output]
-            start, end = attributions.baseline_link[output], attributions.link[row, output]
+            start = attributions.baseline_predictor[output]
+            end = attributions.predictor[row, output]
             title = f"row {row}, {shown(attributions.outputs[output])}"
             label = f"from {number(start)} at the baseline to {number(end)} at the row"
             panels.append(_Bars(*_largest(names, sizes, top), title, label))
@@ -208,23 +209,23 @@ def _with_values(names: Sequence[str], values: Float) -> list[str]:
 
 def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     """What the bars add up to."""
-    link, intercept = explanation.link[row, output], explanation.intercept[row, output]
+    predictor, intercept = explanation.predictor[row, output], explanation.intercept[row, output]
     words = families.likelihood(explanation.likelihood).words
     scale = words.predictor or shown(explanation.outputs[output])
     if explanation.reference is not None:
-        against = "the mean" if explanation.reference == "centred" else explanation.reference
+        against = "the mean" if explanation.reference == "center" else explanation.reference
         scale += f" against {shown(against)}"
-    rest = link - intercept
+    rest = predictor - intercept
     sign = "+" if rest >= 0 else "\u2212"
     start = f"at {baseline_name(explanation.scale, explanation.baseline)}"
     notes = []
     if explanation.bends[row, output]:
         start = f"on its line {start}"
-        notes.append(f"(the network has {number(explanation.baseline_link[output])} there)")
+        notes.append(f"(the network has {number(explanation.baseline_predictor[output])} there)")
     if not explanation.exact:
         notes.append("(gradient: exact only at the row itself)")
     total = f"= {number(intercept)} {start} {sign} bars {number(abs(rest))}"
-    return "\n".join([f"{scale} {number(link)}", total, *notes])
+    return "\n".join([f"{scale} {number(predictor)}", total, *notes])
 
 
 def _draw(panels: list[_Bars], n_rows: int, n_columns: int, axes: Any) -> Any:

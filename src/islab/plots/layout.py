@@ -73,7 +73,7 @@ class Layout:
 def layered(network: SparseNetwork, edges: list[int], by_variable: bool = False) -> Layout:
     """Nodes of these used weights: covariates beside the hidden units of the layer they feed.
 
-    A covariate stands once in each column in which it enters, or, if so wished, a variable with
+    A covariate stands once in each column in which it enters, or, on request, a variable with
     all its one-hot columns.
     """
     names = network.scale.variables if by_variable else network.scale.names
@@ -155,11 +155,11 @@ def _few_crossings(
             towards = column + step
             if towards < 0:
                 continue
-            wish = {}
+            target = {}
             for node in order[column]:
                 near = [place[other] for other in partners[node] if column_of[other] == towards]
-                wish[node] = float(np.mean(near)) if near else place[node]
-            order[column].sort(key=wish.__getitem__)
+                target[node] = float(np.mean(near)) if near else place[node]
+            order[column].sort(key=target.__getitem__)
             settle(column)
     return order
 

@@ -23,12 +23,12 @@ Float = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often predictions came true, in bins of predicted probability.
+    """How often predicted events were observed, in bins of predicted probability.
 
     Attributes
     ----------
     predicted, came_true : (bins,)
-        Mean predicted probability, and the share of the bin's rows that came true.
+        Mean predicted probability, and the share of the bin's rows in which it was observed.
     lower, upper : (bins,)
         Ends of Jeffreys' 95 % intervals of the share.
     stated : (rows,)
@@ -68,7 +68,7 @@ def calibration(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> Calib
 def calibration_curve(
     y: ArrayLike, probability: ArrayLike, *, n_bins: int = 10, ax: Any = None
 ) -> Any:
-    """Draws how often predictions of each probability came true, with 95 % intervals.
+    """Draws observed frequencies against predicted probabilities, with 95 % intervals.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def calibration_curve(
     ax.bar(edges[:-1], heights, width=0.04, align="edge", color=INK, alpha=0.15)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.set_xlabel("predicted probability")
-    ax.set_ylabel("share that came true")
+    ax.set_ylabel("observed frequency")
     heading(ax, f"Calibration: expected error {calibration_error(y, probability):.3f}")
     quiet(ax)
     return ax
@@ -125,15 +125,15 @@ def predictive_intervals(
         With more rows an even selection is drawn; the coverage counts them all.
     ax : matplotlib axes, optional
     """
-    truth, centre = (np.asarray(part, dtype=float).ravel() for part in (y, mean))
+    observed, centre = (np.asarray(part, dtype=float).ravel() for part in (y, mean))
     ends = np.asarray(interval, dtype=float)
-    if len(truth) != len(centre) or ends.shape != (len(truth), 2):
+    if len(observed) != len(centre) or ends.shape != (len(observed), 2):
         raise ValueError(
-            f"Got y and mean of lengths {len(truth)} and {len(centre)} and interval of shape "
+            f"Got y and mean of lengths {len(observed)} and {len(centre)} and interval of shape "
             f"{ends.shape}, expected (rows,), (rows,) and (rows, 2); try model.predict_interval(X)."
         )
     low, high = ends.T
-    caught = (truth >= low) & (truth <= high)
+    caught = (observed >= low) & (observed <= high)
     order = np.argsort(centre, kind="stable")
     if len(order) > max_rows:
         order = order[np.linspace(0, len(order) - 1, max_rows).astype(int)]
@@ -142,20 +142,20 @@ def predictive_intervals(
     ax.vlines(place, low[order], high[order], color=POSITIVE, alpha=0.25, linewidth=2)
     ax.plot(place, centre[order], color=POSITIVE, linewidth=1.2, label="prediction")
     inside = caught[order]
-    ax.plot(place[inside], truth[order][inside], "o", color=INK, markersize=3, label="inside")
+    ax.plot(place[inside], observed[order][inside], "o", color=INK, markersize=3, label="inside")
     ax.plot(
-        place[~inside], truth[order][~inside], "X", color=NEGATIVE, markersize=6, label="outside"
+        place[~inside], observed[order][~inside], "X", color=NEGATIVE, markersize=6, label="outside"
     )
     ax.set_xlabel("rows in order of their prediction")
     ax.set_xticks([])
     ax.legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK)
-    heading(ax, f"{caught.mean():.1%} of {len(truth)} values inside their {level:.0%} intervals")
+    heading(ax, f"{caught.mean():.1%} of {len(observed)} values inside their {level:.0%} intervals")
     quiet(ax, grid="y")
     return ax
 
 
 def _binary(y: NDArray, probability: Float) -> tuple[Float, Float]:
-    """Whether what was predicted came true, and the probability stated for it."""
+    """Whether the predicted event was observed, and its predicted probability."""
     if y.ndim != 1 or probability.ndim not in (1, 2) or len(y) != len(probability) or not len(y):
         raise ValueError(
             f"Got y of shape {y.shape} and probability of shape {probability.shape}, expected "

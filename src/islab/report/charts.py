@@ -88,7 +88,7 @@ class Chart:
 
 
 def calibration_chart(found: Calibration, what: str) -> Chart:
-    """Stated probability against the share that came true."""
+    """Predicted probability against the observed frequency."""
     size = 330
     x = Scale(0, 1, LEFT, size - RIGHT)
     y = Scale(0, 1, size - BOTTOM, TOP)
@@ -108,14 +108,14 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     marks += [Mark("dot", "point", (a, b)) for a, b in zip(px, py, strict=True)]
     return Chart(
         title="Calibration of the median network",
-        label=f"Calibration curve of the probability of {what}; on the diagonal, stated "
-        "probabilities are the frequencies that came true.",
+        label=f"Calibration curve of the probability of {what}; on the diagonal, predicted "
+        "probabilities equal observed frequencies.",
         width=size,
         height=size,
         x=x,
         y=y,
-        x_name=f"stated probability of {what}",
-        y_name="share that came true",
+        x_name=f"predicted probability of {what}",
+        y_name="observed frequency",
         x_ticks=x.ticks(),
         y_ticks=y.ticks(),
         marks=marks,
@@ -123,18 +123,18 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
 
 
 def interval_chart(
-    truth: Float, mean: Float, lower: Float, upper: Float, name: str, level: float
+    observed: Float, mean: Float, lower: Float, upper: Float, name: str, level: float
 ) -> Chart:
     """Predictive intervals in order of their means, and the values they caught."""
     width, height = 500, 270
     order = np.argsort(mean, kind="stable")
     if len(order) > MOST_ROWS:
         order = order[np.linspace(0, len(order) - 1, MOST_ROWS).astype(int)]
-    every = np.concatenate([part[order] for part in (truth, lower, upper)])
+    every = np.concatenate([part[order] for part in (observed, lower, upper)])
     x = Scale(-0.5, len(order) - 0.5, LEFT, width - RIGHT)
     y = _around(every, height - BOTTOM, TOP)
     place = x(np.arange(len(order)))
-    inside = (truth >= lower) & (truth <= upper)
+    inside = (observed >= lower) & (observed <= upper)
     marks = [
         Mark("segment", "band", (a, b, a, c))
         for a, b, c in zip(place, y(lower[order]), y(upper[order]), strict=True)
@@ -142,7 +142,7 @@ def interval_chart(
     marks.append(Mark("line", "trace", tuple(np.column_stack([place, y(mean[order])]).ravel())))
     marks += [
         Mark("dot", "inside" if caught else "outside", (a, b))
-        for a, b, caught in zip(place, y(truth[order]), inside[order], strict=True)
+        for a, b, caught in zip(place, y(observed[order]), inside[order], strict=True)
     ]
     what, percent = on_one_line(name), f"{100 * level:g} %"
     return Chart(
@@ -153,7 +153,7 @@ def interval_chart(
         height=height,
         x=x,
         y=y,
-        x_name=f"{len(order)} of {len(truth)} rows in order of their prediction",
+        x_name=f"{len(order)} of {len(observed)} rows in order of their prediction",
         y_ticks=y.ticks(),
         marks=marks,
         key=[("trace", "prediction"), ("inside", "value inside"), ("outside", "value outside")],

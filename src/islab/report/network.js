@@ -30,7 +30,7 @@ class Network {
     edges.forEach(([fromCovariate, source, target], edge) => {
       z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
     });
-    const link = outputs.map((_, k) => y_center[k] + y_scale[k] * z[this.firstOutput + k]);
+    const predictor = outputs.map((_, k) => y_center[k] + y_scale[k] * z[this.firstOutput + k]);
     const slopes = outputs.map((_, k) => {
       const flow = new Float64Array(z.length);
       const slope = new Float64Array(x.length);
@@ -43,15 +43,15 @@ class Network {
       }
       return slope.map((value, column) => (value * y_scale[k]) / x_scale[column]);
     });
-    return { link, slopes };
+    return { predictor, slopes };
   }
 
   /* Scores of classes have no origin of their own: they are given against their mean. */
-  centred({ link, slopes }) {
-    if (!this.data.relative) return { link, slopes };
-    const mean = link.reduce((sum, value) => sum + value, 0) / link.length;
+  centred({ predictor, slopes }) {
+    if (!this.data.relative) return { predictor, slopes };
+    const mean = predictor.reduce((sum, value) => sum + value, 0) / predictor.length;
     return {
-      link: link.map((value) => value - mean),
+      predictor: predictor.map((value) => value - mean),
       slopes: slopes.map((slope) =>
         slope.map((value, j) => value - slopes.reduce((sum, s) => sum + s[j], 0) / slopes.length),
       ),
@@ -63,13 +63,13 @@ class Network {
      `draws` [draw][output] are responses, `mean`, `lower` and `upper` [output] summarise them.
      `predictive` has the ends of the interval of a new value, where values are numbers.
      `contributions` [group][output] are counted from the center; `mean` there is that of the
-     posterior mean of the weights, so that `intercept` and they add up to `link`. A group is a
+     posterior mean of the weights, so that `intercept` and they add up to `predictor`. A group is a
      list of covariates whose contributions are added up; by default each is a group. */
   predict(x, groups = this.data.covariates.map((_, column) => [column])) {
     const { x_center, x_scale, level, outputs } = this.data;
     const standardised = x.map((value, j) => (value - x_center[j]) / x_scale[j]);
     const pieces = this.weights.map((_, draw) => this.piece(draw, standardised));
-    const draws = pieces.slice(1).map(({ link }) => this.likelihood.response(link));
+    const draws = pieces.slice(1).map(({ predictor }) => this.likelihood.response(predictor));
     const told = pieces.map((piece) => this.centred(piece));
     const added = told.map(({ slopes }) =>
       groups.map((group) =>
@@ -89,20 +89,20 @@ class Network {
         upper: spread.map((values) => quantile(values, ends[1])),
       };
     });
-    const link = told[0].link;
+    const predictor = told[0].predictor;
     return {
       draws,
       mean: outputs.map((_, k) => draws.reduce((sum, row) => sum + row[k], 0) / draws.length),
       lower: sorted.map((values) => quantile(values, ends[0])),
       upper: sorted.map((values) => quantile(values, ends[1])),
       predictive: this.predictive(sorted),
-      link,
-      intercept: link.map((value, k) => added[0].reduce((rest, part) => rest - part[k], value)),
+      predictor,
+      intercept: predictor.map((value, k) => added[0].reduce((rest, part) => rest - part[k], value)),
       contributions,
     };
   }
 
-  /* Interval of a new value: noise included. Classes are no numbers and have none. */
+  /* Interval of a new value: noise included. Classes have none. */
   predictive(sorted) {
     if (!this.likelihood.interval) return null;
     const { level, noise } = this.data;

@@ -281,13 +281,13 @@ function probability(value) {
     prediction.replaceChildren(
       ...network.outputs.map((_, number) => outputLine(found, number)));
     document.getElementById("contributions").replaceChildren(...contributionList(found, k));
-    const bars = found.link[k] - found.intercept[k];
-    const gap = Math.abs(found.intercept[k] - center.link[k]);
+    const bars = found.predictor[k] - found.intercept[k];
+    const gap = Math.abs(found.intercept[k] - center.predictor[k]);
     const bends = gap > 1e-8 * (Math.abs(found.intercept[k]) + Math.abs(bars));
     const start = bends ? "on its line at the center" : "at the center";
-    const note = bends ? `; the network has ${shown(center.link[k])} there` : "";
+    const note = bends ? `; the network has ${shown(center.predictor[k])} there` : "";
     document.getElementById("sum").textContent =
-      `${DATA.scale || network.outputs[k]} ${shown(found.link[k])} = ` +
+      `${DATA.scale || network.outputs[k]} ${shown(found.predictor[k])} = ` +
       `${shown(found.intercept[k])} ${start} ${bars >= 0 ? "+" : "\u2212"} ` +
       `${shown(Math.abs(bars))} (the bars)${note}`;
   }

@@ -54,12 +54,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class RowStory:
-    """One row: its number, why it was chosen, prediction and truth in words, contributions."""
+    """One row: its number, why it was chosen, prediction, observed target, contributions."""
 
     number: int
     reason: str
     prediction: str
-    truth: str | None
+    observed: str | None
     panels: list[Panel]
 
 
@@ -120,10 +120,10 @@ def tell_rows(
         level=level,
         draws=drawn,
         approximate=True,
-        reference="centred" if likelihood.relative_predictor else None,
+        reference="center" if likelihood.relative_predictor else None,
         baseline="center",
     )
-    truth = None if y is None else y[list(rows)]
+    observed = None if y is None else y[list(rows)]
     stories = []
     for place, (row, reason) in enumerate(rows.items()):
         outputs = _outputs_to_tell(explanation, place)
@@ -132,7 +132,7 @@ def tell_rows(
                 number=row,
                 reason=reason,
                 prediction="; ".join(_prediction(explanation, place, k) for k in outputs),
-                truth=None if truth is None else _truth(truth[place]),
+                observed=None if observed is None else _observed(observed[place]),
                 panels=[_panel(explanation, place, k, settings) for k in outputs],
             )
         )
@@ -164,9 +164,9 @@ def _probability(value: float) -> str:
     return ">0.999" if value > 0.9995 else f"{value:.3f}"
 
 
-def _truth(value: Any) -> str:
+def _observed(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return ", ".join(_truth(each) for each in value.tolist())
+        return ", ".join(_observed(each) for each in value.tolist())
     is_number = isinstance(value, float | np.floating)
     return number(float(value)) if is_number else on_one_line(str(value))
 
@@ -189,16 +189,17 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
         shown.append(len(names) - 1)
     else:
         shown += rest
-    link, intercept = explanation.link[row, output], explanation.intercept[row, output]
+    predictor, intercept = explanation.predictor[row, output], explanation.intercept[row, output]
     scale = families.likelihood(explanation.likelihood).words.predictor
     scale = scale or on_one_line(explanation.outputs[output])
-    bars = link - intercept
+    bars = predictor - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
     start, note = "at the center", ""
     if explanation.bends[row, output]:
         start = f"on its line {start}"
-        note = f" (the network has {number(explanation.baseline_link[output])} there)"
-    text = f"{scale} {number(link)} = {number(intercept)} {start} {sign} {number(abs(bars))}{note}"
+        note = f" (the network has {number(explanation.baseline_predictor[output])} there)"
+    total = f"{scale} {number(predictor)} = {number(intercept)} {start}"
+    text = f"{total} {sign} {number(abs(bars))}{note}"
     return Panel(
         output=on_one_line(explanation.outputs[output]),
         sum=text,

@@ -75,17 +75,27 @@ def _class_scores(predictions: ClassPredictions, observed: NDArray) -> Scores:
     named = [
         ("accuracy", "share of rows whose most probable class is right", True),
         ("log score", "mean of \N{MINUS SIGN}log probability of the right class; 0 is best", False),
-        ("Brier score", "mean squared distance of probabilities and truth; 0 is best", False),
+        (
+            "Brier score",
+            "mean squared difference of predicted probabilities and observed classes; 0 is best",
+            False,
+        ),
         (
             "calibration error",
-            "mean distance of stated and real frequencies in ten bins of equal width; 0 is best",
+            "mean difference of predicted and observed frequencies in ten bins; 0 is best",
             False,
         ),
     ]
     keys = ["accuracy", "nll", "brier", "ece", "auc"]
     binary = len(classes) == 2
     if binary and len(np.unique(codes)) == 2:
-        named.append(("AUC", "how surely the classes are ranked; 1 is best, 0.5 is chance", False))
+        named.append(
+            (
+                "AUC",
+                "probability that a row of the class ranks above another; 1 is best, 0.5 is chance",
+                False,
+            )
+        )
     values = []
     for which in predictions.models:
         scores = score_classes(observed, predictions.mean(which), classes)
@@ -154,15 +164,15 @@ def _predicted(
     return _Predicted(predictions.mean(which), *predictions.reduce(predict, which, observed))
 
 
-def _number_values(truth: Float, found: _Predicted, output: int) -> list[float]:
+def _number_values(observed: Float, found: _Predicted, output: int) -> list[float]:
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
     mean = found.mean[:, output]
     interval = np.column_stack([found.lower[:, output], found.upper[:, output]])
     return [
-        float(root_mean_squared_error(truth, mean)),
-        float(mean_absolute_error(truth, mean)),
-        float(r2_score(truth, mean)) if np.ptp(truth) > 0 else float("nan"),
-        interval_coverage(truth, interval),
+        float(root_mean_squared_error(observed, mean)),
+        float(mean_absolute_error(observed, mean)),
+        float(r2_score(observed, mean)) if np.ptp(observed) > 0 else float("nan"),
+        interval_coverage(observed, interval),
         interval_width(interval),
     ]

@@ -1,9 +1,9 @@
-"""From a table of numbers, truth values and text to the matrix of covariates a network reads.
+"""From a table of numbers, booleans and text to the matrix of covariates a network reads.
 
 A *variable* is a column of the user's table; it becomes one covariate or several. Numbers stay
 numbers, and missing ones get the training mean and a covariate of their own that says so. Text
 becomes one covariate for each level (one in all if there are two levels), and a missing value is
-a level. What a variable is, is learned once from the training table.
+a level. The kind of a variable is learned once, from the training table.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from islab.core.names import counted, is_number, shortened
 from islab.tables.reading import (
+    BOOLEANS,
     LONGEST_CELL,
-    TRUTH,
     Column,
     Labels,
-    SpoiltCell,
+    UnusableCell,
     columns_of,
     labelled,
     numbers_from_text,
@@ -137,8 +137,8 @@ class Category:
 
     def _text_from_numbers(self, column: NDArray[np.float64]) -> Labels:
         labels = labelled(column, declared=True)
-        if set(self.levels) <= {*TRUTH, MISSING_LEVEL} and set(labels.levels) <= {"0", "1"}:
-            return replace(labels, levels=tuple(TRUTH[int(level)] for level in labels.levels))
+        if set(self.levels) <= {*BOOLEANS, MISSING_LEVEL} and set(labels.levels) <= {"0", "1"}:
+            return replace(labels, levels=tuple(BOOLEANS[int(level)] for level in labels.levels))
         if not any(is_number(level) for level in self.levels) and labels.levels:
             raise ValueError(
                 f"Got the number {labels.levels[0]} in column {self.name!r}, expected text as in "
@@ -272,7 +272,7 @@ def _check(column: Column, name: str, missing: str) -> None:
         infinite = np.isinf(column)
         if infinite.any():
             row = int(infinite.argmax())
-            raise SpoiltCell(
+            raise UnusableCell(
                 f"Got {column[row]} in column {name!r}",
                 row,
                 ", expected finite numbers; try to replace infinity by the largest value that "
@@ -280,7 +280,7 @@ def _check(column: Column, name: str, missing: str) -> None:
             )
         absent = np.isnan(column)
     if missing == "error" and absent.any():
-        raise SpoiltCell(
+        raise UnusableCell(
             f"Got missing='error' and NaN in column {name!r}",
             int(absent.argmax()),
             ", expected no missing values; try missing='impute', or impute them beforehand.",
@@ -359,7 +359,7 @@ def _learn_category(column: Labels, name: str, sample_weight: Float | None) -> C
 
 
 def _check_levels(column: Labels, name: str) -> None:
-    """Refuses text that is a spoilt column of numbers, or that no two rows share."""
+    """Refuses text in a column of numbers, and text that no two rows share."""
     text = [level for level in column.levels if not is_number(level)]
     if text and len(text) < len(column.levels) / 2 and len(column.levels) > FEW_LEVELS:
         code = column.levels.index(text[0])

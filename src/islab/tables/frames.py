@@ -71,7 +71,7 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
     validate_data(estimator, table, skip_check_array=True, reset=reset)
     if reset and not all(isinstance(name, str) for name in names) and names != [*range(len(names))]:
         warnings.warn(
-            f"Got column names that are no text, such as {names[0]!r}: columns are known by their "
+            f"Got column names that are not text, such as {names[0]!r}: columns are known by their "
             "place only, and called x0, x1, ...; try X.columns = X.columns.map(str).",
             UserWarning,
             stacklevel=4,  # past fit and all_or_nothing
@@ -134,7 +134,7 @@ def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
 
 
 def _first_text(table: Any) -> tuple[int, int, str] | None:
-    """Row, column and value of the first cell that is no number."""
+    """Row, column and value of the first cell that is not a number."""
     cells = np.asarray(table, dtype=object)
     if cells.ndim != 2:
         return None

@@ -27,23 +27,23 @@ class Labels:
 
 Column = NDArray[np.float64] | Labels
 
-TRUTH = ("False", "True")
+BOOLEANS = ("False", "True")
 LONGEST_CELL = 60
 
 
-class SpoiltCell(ValueError):
+class UnusableCell(ValueError):
     """A value that cannot be used, and the row of the table that it stands in."""
 
     def __init__(self, found: str, row: int, rest: str) -> None:
         super().__init__(f"{found} (row {row}){rest}")
         self.found, self.row, self.rest = found, row, rest
 
-    def at(self, row: int) -> SpoiltCell:
+    def at(self, row: int) -> UnusableCell:
         """The same of a table of which the other was a part."""
-        return SpoiltCell(self.found, row, self.rest)
+        return UnusableCell(self.found, row, self.rest)
 
     def __reduce__(self) -> Any:
-        return SpoiltCell, (self.found, self.row, self.rest)
+        return UnusableCell, (self.found, self.row, self.rest)
 
 
 def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
@@ -82,9 +82,9 @@ def labelled(values: Any, declared: bool) -> Labels:
 
 
 def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
-    """Text as the numbers that it spells; truth values, if there is nothing else, as 0 and 1."""
-    if set(column.levels) <= set(TRUTH):
-        return np.array([*map(TRUTH.index, column.levels), np.nan])[column.codes]
+    """Text as the numbers that it spells; booleans, if there is nothing else, as 0 and 1."""
+    if set(column.levels) <= set(BOOLEANS):
+        return np.array([*map(BOOLEANS.index, column.levels), np.nan])[column.codes]
     wrong = [number for number, level in enumerate(column.levels) if not is_number(level)]
     if wrong:
         row = int(np.isin(column.codes, wrong).argmax())
@@ -93,8 +93,8 @@ def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
 
 
 def text_among_numbers(value: str, row: int, name: str) -> ValueError:
-    """The error for one spoilt cell of a column of numbers."""
-    return SpoiltCell(
+    """The error for a cell of text in a column of numbers."""
+    return UnusableCell(
         f"Got {shortened(value, LONGEST_CELL)!r} in column {name!r}",
         row,
         ", where other values are numbers, expected numbers only; try to correct it, to replace "
@@ -127,8 +127,8 @@ def _read(series: Any, name: str) -> Column:
             return numbers_from_text(labelled(values, declared=True), name)
     example = next(value for value in values if not _is_missing(value))
     raise ValueError(
-        f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, truth "
-        "values or text; try to derive such columns from it (from a date: the year, the month, "
+        f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, "
+        "booleans or text; try to derive such columns from it (from a date: the year, the month, "
         "the days since a start) or drop it."
     )
 

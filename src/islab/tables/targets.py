@@ -26,16 +26,16 @@ LARGEST_SCALE = 1e150
 
 
 def detected_task(y: pd.Series) -> str:
-    """Classification for text, truth values and a few whole numbers, else regression."""
+    """Classification for text, booleans and a few whole numbers, else regression."""
     if not is_numeric_dtype(y):
-        _refuse_spoilt_numbers(y)
+        _refuse_text_among_numbers(y)
     if is_bool_dtype(y) or not is_numeric_dtype(y):
         return "classification"
     whole = bool((y == y.round()).all())
     return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
 
 
-def _refuse_spoilt_numbers(y: pd.Series) -> None:
+def _refuse_text_among_numbers(y: pd.Series) -> None:
     """Refuses a target of numbers that a few cells of text have turned into text."""
     values = [str(value) for value in y.unique()]
     text = [value for value in values if not is_number(value)]
@@ -50,7 +50,7 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
     """Classes, one for each row of the table."""
     _require(estimator, y)
     if isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
-        y = y.to_numpy()  # nullable types become what they are if nothing lacks
+        y = y.to_numpy()  # nullable types become what they are if nothing is missing
     labels = column_or_1d(y, warn=True)
     _check_rows(labels, table)
     missing = pd.isna(labels)
@@ -59,26 +59,26 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
     if missing.any():
         row = int(missing.argmax())
         raise ValueError(
-            f"Got {labels[row]} in y (row {row}; NaN and inf are no classes), expected a class "
+            f"Got {labels[row]} in y (row {row}; NaN and inf are not allowed), expected a class "
             "for each row; try to drop rows without one."
         )
     return plain_labels(labels, "y")
 
 
 def plain_labels(labels: NDArray, name: str) -> NDArray:
-    """Labels that are text, numbers or truth values; others are refused."""
+    """Labels that are text, numbers or booleans; others are refused."""
     classes = _of_one_type(labels, name) if labels.dtype.kind == "O" else labels
     text = classes.dtype.kind == "O" and isinstance(labels[0], str)
     if not (text or classes.dtype.kind in LABEL_KINDS) or classes.ndim > 1:
         raise ValueError(
-            f"Got classes such as {labels[0]!r} in {name}, expected text, whole numbers or truth "
-            f"values; try {name}.astype(str)."
+            f"Got classes such as {labels[0]!r} in {name}, expected text, whole numbers or "
+            f"booleans; try {name}.astype(str)."
         )
     return classes
 
 
 def _of_one_type(labels: NDArray, name: str) -> NDArray:
-    """Labels of unknown type as text, truth values or numbers, whichever they are."""
+    """Labels of unknown type as text, booleans or numbers, whichever they are."""
     kinds = sorted({type(label).__name__ for label in labels})
     if all(isinstance(label, str) for label in labels):
         return labels
@@ -120,7 +120,7 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
     if wrong.any():
         row = int(np.argwhere(wrong)[0][0])
         raise ValueError(
-            f"Got {values[wrong][0]} in y (row {row}; NaN and inf are no numbers), "
+            f"Got {values[wrong][0]} in y (row {row}; NaN and inf are not allowed), "
             "expected a finite number for each row; try to drop rows without one."
         )
     families.likelihood(likelihood).check_target(values)

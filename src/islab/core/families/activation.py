@@ -35,7 +35,7 @@ class Activation:
         Around 0 the function is ``rest + z / gain``, as far as training by descent from small
         weights must make up for it; 1 and 0 where it need not.
     python : str
-        Body of a Python function of ``z``, with ``math`` and ``_sigmoid`` at hand.
+        Body of a Python function of ``z``, with ``math`` and ``_sigmoid`` available.
     javascript : str
         A JavaScript object with ``value(z)`` and ``slope(z)``; it goes into reports as it is.
     """

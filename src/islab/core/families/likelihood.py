@@ -118,11 +118,11 @@ class Likelihood:
         The compiled version.
     python : str
         Body of a Python function that returns the responses of a list ``eta``, with ``math`` and
-        ``_sigmoid`` at hand; further lines are indented by four spaces.
+        ``_sigmoid`` available; further lines are indented by four spaces.
     javascript : str
         A JavaScript object with ``response(eta)``, an array for an array; and, where new values
         are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
-        output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are at hand.
+        output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are available.
         The text goes into reports as it is.
     """
 

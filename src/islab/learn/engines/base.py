@@ -75,7 +75,7 @@ class Steps:
     rate, lambda_rate : (steps,)
         Adam's rate for means, spreads and biases, and for lambda.
     kl_weight : (steps,)
-        Factor on the divergence, 1 after warm-up. The loss of a batch is
+        Factor on the KL, 1 after warm-up. The loss of a batch is
         ``sum NLL + kl_weight * (batch rows / all rows) * KL``.
     first : int
         Number of the first step.
@@ -135,7 +135,7 @@ class Engine(Protocol):
         """How many of the kept weights (weights,) lie on an active path."""
 
     def kl(self) -> float:
-        """Divergence of the present parameters from the prior."""
+        """KL of the present parameters from the prior."""
 
     def state(self) -> State:
         """Everything that the next step depends on."""
@@ -157,7 +157,7 @@ class DenseEngine(Engine, Protocol):
         """A copy of what has been learned."""
 
     def expected_nll(self, passes: int, seed: int) -> float:
-        """NLL of all rows, averaged over passes with fresh noise."""
+        """NLL of all rows, averaged over passes with fresh random numbers."""
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: Float) -> None:
         """Drops hidden units with their optimiser state, after adding to all units' biases.

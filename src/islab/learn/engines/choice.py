@@ -86,7 +86,9 @@ class EngineChoice:
 
     def with_independent_weights(self) -> EngineChoice:
         """The same choice for independent weights."""
-        return self if self.posterior == "independent" else EngineChoice(self.name, device=self.device)
+        return (
+            self if self.posterior == "independent" else EngineChoice(self.name, device=self.device)
+        )
 
     def create(self, start: Posterior, problem: Problem, stage: Stage, seed: int) -> DenseEngine:
         """An engine that holds the starting posterior and the data."""
@@ -109,7 +111,7 @@ def warn_of_old_posterior(name: Any) -> None:
     if current_posterior(name) is not name:
         warnings.warn(
             f"posterior={name!r} is now called posterior={current_posterior(name)!r}; the old "
-            "name goes in the next version.",
+            "name will be removed in the next version.",
             FutureWarning,
             stacklevel=4,
         )

@@ -29,7 +29,7 @@ N_VECTORS = 7
 BANK = 1000
 KL_SAMPLES = 8
 
-# What the engines' flows are unless told otherwise.
+# Defaults of the engines' flows.
 N_TRANSFORMS, FLOW_WIDTH, Z_SPREAD, FLOW_STEP = 2, 250, 0.01, 0.1
 
 

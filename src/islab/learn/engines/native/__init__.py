@@ -125,10 +125,12 @@ class NativeEngine:
             node_weights=_doubles([weight for _, weight in student]),
         )
 
-    def run(self, steps: Steps, noise: NDArray | None = None) -> float:
-        return self._run(steps, noise, self._flow())
+    def run(self, steps: Steps, random_normals: NDArray | None = None) -> float:
+        return self._run(steps, random_normals, self._flow())
 
-    def _run(self, steps: Steps, noise: NDArray | None, flow: _kernel.FlowArrays | None) -> float:
+    def _run(
+        self, steps: Steps, random_normals: NDArray | None, flow: _kernel.FlowArrays | None
+    ) -> float:
         total = self._learner.run(
             theta=self.theta,
             first=self.first,
@@ -141,7 +143,7 @@ class NativeEngine:
             rate=_doubles(steps.rate),
             lambda_rate=_doubles(steps.lambda_rate),
             kl_weight=_doubles(steps.kl_weight),
-            given=None if noise is None else self._array(noise),
+            given=None if random_normals is None else self._array(random_normals),
             flow=flow,
         )
         self.n_steps += len(steps)

@@ -74,15 +74,18 @@ class NativeFlowEngine(NativeEngine):
         self._connect()
 
     def run(
-        self, steps: Steps, noise: NDArray | None = None, flow_noise: NDArray | None = None
+        self,
+        steps: Steps,
+        random_normals: NDArray | None = None,
+        flow_normals: NDArray | None = None,
     ) -> float:
         """Takes the steps, as the protocol says.
 
-        ``flow_noise`` (steps, inputs of all tied layers + units) replaces the standard normal
+        ``flow_normals`` (steps, inputs of all tied layers + units) replaces the standard normal
         numbers behind ``z`` and behind what ``r`` knows of the weights.
         """
-        given = None if flow_noise is None else self._array(flow_noise)
-        return self._run(steps, noise, self._flow(given))
+        given = None if flow_normals is None else self._array(flow_normals)
+        return self._run(steps, random_normals, self._flow(given))
 
     def posterior(self) -> Posterior:
         drawn = self._learner.multipliers(

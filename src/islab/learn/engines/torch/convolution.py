@@ -254,9 +254,9 @@ class ConvolutionEngine:
         return nll.detach()
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The linear predictor with fresh noise at every place and unit, and the divergence.
+        """The predictor with fresh random numbers at every place and unit, and the KL.
 
-        Of the divergence only the gradient is right; :meth:`kl` has its number.
+        Of the KL only the gradient is right; :meth:`kl` has its number.
         """
         maps = channels_last(images)
         total = maps.new_zeros(())

@@ -1,6 +1,6 @@
 """The torch engine: independent weights on any device, by autograd.
 
-All weights are one vector, so that moments, divergence and Adam cost a handful of operations
+All weights are one vector, so that moments, KL and Adam cost a handful of operations
 whatever the depth, and the covariates of all layers share one matrix product.
 """
 
@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(frozen=True)
 class TensorPrior:
-    """A prior by weight, as tensors; ``value`` says whether the divergence itself is wanted."""
+    """A prior by weight, as tensors; ``value`` says whether the KL itself is wanted."""
 
     tau: Tensor
     logit_psi: Tensor
@@ -51,7 +51,7 @@ class TensorPrior:
 
 
 class SpikeAndSlab(torch.autograd.Function):
-    """Moments and divergence of all weights at once, with the gradient in closed form."""
+    """Moments and KL of all weights at once, with the gradient in closed form."""
 
     @staticmethod
     def forward(ctx: Any, mu: Tensor, rho: Tensor, lam: Tensor, prior: TensorPrior) -> Any:
@@ -152,13 +152,13 @@ class TorchEngine:
         plain = bool((np.asarray(mu_step) == 1).all())
         self.mu_step = None if plain else self._tensor(by_block(mu_step))
 
-    def run(self, steps: Steps, noise: NDArray | None = None) -> float:
+    def run(self, steps: Steps, random_normals: NDArray | None = None) -> float:
         total = torch.zeros((), dtype=self.exact, device=self.device)
         rows = torch.as_tensor(steps.rows, device=self.device)
         ends = np.cumsum(steps.sizes).tolist()
         for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
             start = stop - size
-            eps = None if noise is None else self._tensor(noise[start:stop].T)
+            eps = None if random_normals is None else self._tensor(random_normals[start:stop].T)
             total += self._step(
                 rows[start:stop],
                 eps,
@@ -252,9 +252,9 @@ class TorchEngine:
         return nll.detach()
 
     def weights(self, generator: torch.Generator, value: bool = False) -> tuple[Flat, Flat, Tensor]:
-        """Mean and variance of all weights and biases, and their divergence.
+        """Mean and variance of all weights and biases, and their KL.
 
-        The divergence's number is computed only where ``value`` asks for it, its gradient
+        The KL's number is computed only where ``value`` asks for it, its gradient
         always.
         """
         return self._spike_and_slab(*self.parts(self.theta), value=value)
@@ -276,7 +276,7 @@ class TorchEngine:
         return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
 
     def forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
-        """The linear predictor of a batch, with fresh noise on every pre-activation.
+        """The linear predictor of a batch, with fresh random numbers on every pre-activation.
 
         Inside, units are rows and data rows are columns, so that the units of a layer lie
         together. Vectors are split once rather than sliced: the gradient of a slice would fill
@@ -288,15 +288,15 @@ class TorchEngine:
         widths = list(net.widths)
         m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths)
         v = self._covariate_part(x * x, variance_weights[0], variance[1]).split(widths)
-        noise = eps.split(widths)
-        z = torch.addcmul(m[0], v[0].sqrt(), noise[0])
+        normals = eps.split(widths)
+        z = torch.addcmul(m[0], v[0].sqrt(), normals[0])
         for layer in range(1, net.n_layers):
             m_layer, v_layer = m[layer], v[layer]
             if net.widths[layer - 1]:
                 hidden = activation.torch(z)
                 m_layer = torch.addmm(m_layer, mean_weights[layer], hidden)
                 v_layer = torch.addmm(v_layer, variance_weights[layer], hidden * hidden)
-            z = torch.addcmul(m_layer, v_layer.sqrt(), noise[layer])
+            z = torch.addcmul(m_layer, v_layer.sqrt(), normals[layer])
         return z.T
 
     def _matrices(self, weights: Tensor) -> list[Tensor]:
