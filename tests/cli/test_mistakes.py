@@ -74,7 +74,7 @@ def test_a_target_that_is_left_out(capsys, folder):
 def test_nothing_but_a_target(capsys, tmp_path):
     (tmp_path / "data.csv").write_text("a\n1\n2\n")
     line = one_line(capsys, "fit", tmp_path / "data.csv", "--target", "a", "-o", tmp_path / "m")
-    assert "no column besides the target" in line
+    assert "no column other than the target" in line
 
 
 @pytest.mark.parametrize("setting", ["depth=3", "max_epochs", "max_epochs=many", "sparsity=7"])

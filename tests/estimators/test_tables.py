@@ -296,7 +296,7 @@ def test_columns_of_an_arrow_table_with_the_same_name_are_refused():
 def test_half_a_character_in_text_is_refused_with_the_name_of_its_column():
     column = pd.Series(["u", "\ud800", "u", "v"], dtype=object)
     table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": column})
-    with pytest.raises(ValueError, match=r"half a character, '\\ud800', in column 'b'"):
+    with pytest.raises(ValueError, match=r"an unpaired surrogate, '\\ud800', in column 'b'"):
         ISLaBRegressor().fit(table, [1.0, 2.0, 3.0, 4.0])
 
 

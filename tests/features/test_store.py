@@ -96,5 +96,5 @@ def test_a_damaged_file_is_named(store, images, features):
     store.add(image_keys(images), features)
     path = next(store.folder.iterdir())
     path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(ValueError, match=f"{path.name}, which is no file of features; try to del"):
+    with pytest.raises(ValueError, match=f"{path.name}, which is not a file of features; try to d"):
         store.fill(image_keys(images), features)

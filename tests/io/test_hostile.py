@@ -185,7 +185,7 @@ def test_names_that_stand_twice_in_the_description_are_refused(model, tmp_path):
     text = header["__metadata__"]["islab"]
     header["__metadata__"]["islab"] = text[:-1] + ',"seed":1}'
     path = raw(tmp_path / "m", header, content[8 + length :])
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         islab.load(path)
 
 

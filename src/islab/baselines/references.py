@@ -67,7 +67,7 @@ def _chooses_by_folds(estimator: Any) -> bool:
     params = estimator.get_params(deep=False)
     if "cv" not in params or isinstance(params["cv"], bool):
         return False
-    # Ridge regression leaves out one row at a time unless it is told otherwise.
+    # Ridge regression leaves out one row at a time by default.
     leaves_one_out = isinstance(estimator, RidgeCV | RidgeClassifierCV)
     return isinstance(params["cv"], int) or (params["cv"] is None and not leaves_one_out)
 
@@ -136,11 +136,13 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
         """Numbers that predictions are made from; see :mod:`islab.baselines.sizes`."""
         size = self._size
         if size is None:
-            raise AttributeError(f"{type(self.estimator_).__name__} does not tell its size.")
+            raise AttributeError(
+                f"{type(self.estimator_).__name__} has no known number of weights."
+            )
         return size.n_weights
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        """Columns that the wrapped estimator uses; all, if it does not tell."""
+        """Columns that the wrapped estimator uses; all if this is unknown."""
         size = self._size
         mask = np.zeros(self.n_features_in_, dtype=bool)
         used = slice(None) if size is None else size.by_covariate > 0

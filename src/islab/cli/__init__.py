@@ -42,7 +42,7 @@ LONGEST_MESSAGE = 2000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code.
 
-    What is wrong with the input is said in one line on stderr, with exit code 2. Ctrl-C ends
+    Errors in the input give one line on stderr and exit code 2. Ctrl-C ends
     with 130 and SIGTERM with 143; files that were there before are left as they were.
     """
     parser = make_parser()
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Sends what is left to print nowhere: a second error at exit would be no news."""
+    """Sends what is left to print nowhere: a second error at exit adds nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

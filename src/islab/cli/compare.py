@@ -1,7 +1,7 @@
 """Compare methods on a table: the same random splits for all, judged by the rows held out.
 
-The task follows from the target as in `islab fit`. Every finished fit is kept at once; the same
-command goes on from there.
+The task follows from the target as in `islab fit`. Every finished fit is stored immediately; the same
+command continues from there.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
     add_column_arguments(parser)
     parser.add_argument(
-        "--methods", nargs="+", metavar="NAME", help="a few that are quick if not given"
+        "--methods", nargs="+", metavar="NAME", help="by default, a few that are fast"
     )
-    parser.add_argument("--list", action=_List, nargs=0, help="name the methods and exit")
-    parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
+    parser.add_argument("--list", action=_List, nargs=0, help="list the methods and exit")
+    parser.add_argument("--task", choices=TASKS, help="the task, if not as detected")
     parser.add_argument("--seeds", type=int, default=10, help="random splits (default 10)")
     parser.add_argument(
         "--test-size", type=float, default=0.1, help="share of rows held out (default 0.1)"
@@ -58,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, help="fits at the same time (default 1)")
     parser.add_argument(
-        "--results", metavar="FILE", help="JSON lines to go on from (default in the user's cache)"
+        "--results",
+        metavar="FILE",
+        help="JSON lines to store results in and resume from (default in the user's cache)",
     )
-    parser.add_argument("--force", action="store_true", help="run also what is stored")
+    parser.add_argument("--force", action="store_true", help="run stored fits again")
     parser.add_argument("--csv", metavar="FILE", help="write every fit")
     parser.add_argument("--html", metavar="FILE", help="write tables and picture on one page")
     parser.add_argument("--plot", metavar="FILE", help="write the picture: .svg, .png or .pdf")
@@ -109,9 +111,9 @@ def _take_groups(X: pd.DataFrame, name: str) -> pd.Series:
     """The column of groups, which leaves the table."""
     if name not in X:
         known = ", ".join(map(repr, X))
-        raise ValueError(f"Got --groups {name}, expected a column besides the target: {known}")
+        raise ValueError(f"Got --groups {name}, expected a column other than the target: {known}")
     if X.shape[1] == 1:
-        raise ValueError(f"Got --groups {name}, the only column, expected covariates besides")
+        raise ValueError(f"Got --groups {name}, the only column, expected other covariates")
     return X.pop(name)
 
 

@@ -1,4 +1,4 @@
-"""Fit the breast cancer data, nothing set, and say how well it went.
+"""Fit the breast cancer data with default settings and print the scores.
 
 569 tumours, 30 measurements each; a tenth of the rows is held out. The data come with
 scikit-learn.
@@ -20,7 +20,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="of the split and of training")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and of training")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

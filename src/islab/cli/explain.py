@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="zero",
         help="count contributions from zero (the default) or from the mean of the training rows",
     )
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (0.95)")
+    parser.add_argument(
+        "--level", type=float, default=0.95, help="level of the intervals (default 0.95)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -113,7 +115,9 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         return
     lines = [EXPLAINED]
     if not explained.exact:
-        lines.append("Slopes hold at the row itself only: the network is curved")
+        lines.append(
+            "Slopes are exact only at the row itself: the activation is not piecewise linear"
+        )
     for row in rows:
         predicted = predictions[predictions["row"] == row]
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
@@ -152,7 +156,7 @@ def _is_first(model: Any, output: str | None) -> bool:
 
 
 def _mirrored(frame: pd.DataFrame, output: str) -> pd.DataFrame:
-    """What is said of the second of two classes, said of the first."""
+    """The explanation of the second of two classes, for the first."""
     mirrored = frame.assign(output=output)
     for name in MIRRORED:
         if name not in frame:

@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
     add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
-    parser.add_argument("--task", choices=TASKS, help="what to learn, if not as detected")
+    parser.add_argument("--task", choices=TASKS, help="the task, if not as detected")
     parser.add_argument(
-        "--sparsity", type=float, help="from 0, most accurate, to 1, easiest to read"
+        "--sparsity", type=float, help="from 0 (most accurate) to 1 (easiest to read)"
     )
     parser.add_argument(
         "--set",
@@ -50,17 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sparse", action="store_true", help="save the median network only, a few kilobytes"
     )
     parser.add_argument(
-        "--report", metavar="FILE", help="HTML to write: the model, and the rows it learned from"
+        "--report", metavar="FILE", help="HTML report to write, on the training rows"
     )
     parser.add_argument(
         "--checkpoint",
         metavar="FOLDER",
-        help="keep the state of the fit there; the same command goes on from it after a crash",
+        help="folder for the state of the fit; after a crash the same command continues from it",
     )
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="the same with a folder next to the model, MODEL.checkpoint, removed at the end",
+        help="the same with the folder MODEL.checkpoint next to the model, removed at the end",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

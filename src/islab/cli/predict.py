@@ -35,14 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--average",
         choices=("full", "median"),
-        help="over the full posterior or the median network, if not the default",
+        help="average over the full posterior or the median network",
     )
     parser.add_argument(
         "--escape-formulas",
         action="store_true",
         help="put ' before text that a spreadsheet would run, such as a class =cmd()",
     )
-    parser.add_argument("--json", action="store_true", help="a JSON object for each row and line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each row")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         action="append",
         metavar="N",
-        help="explain this row, counted from 0; repeatable; some that tell much if not given",
+        help="explain this row, counted from 0; repeatable; by default a few informative rows",
     )
 
 

@@ -1,4 +1,4 @@
-"""Say what a saved model uses, and how surely."""
+"""Print the covariates that a saved model uses, with their probabilities."""
 
 from __future__ import annotations
 

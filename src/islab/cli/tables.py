@@ -97,7 +97,7 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="categories as they are spelled, such as 007 or None; repeatable",
+        help="read this column as categories, as spelled, such as 007 or None; repeatable",
     )
 
 
@@ -110,7 +110,9 @@ def read_training(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series]:
     table, y = known_targets(table, args.target, args.data)
     X = table.drop(columns=[args.target, *args.drop])
     if X.shape[1] == 0:
-        raise ValueError(f"Got {args.data!r} with no column besides the target, expected some")
+        raise ValueError(
+            f"Got {args.data!r} with no column other than the target, expected covariates"
+        )
     return X.astype({name: "category" for name in args.text if name in X}), y
 
 
@@ -120,7 +122,9 @@ def require_output(path: str | None, *others: str) -> None:
         return
     place = writable(path).resolve()
     if place in [Path(other).resolve() for other in others]:
-        raise ValueError(f"Got {path!r} to write, which is already in use, expected another file")
+        raise ValueError(
+            f"Got {path!r} to write, which is also an input or output, expected another file"
+        )
 
 
 def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why: str) -> None:

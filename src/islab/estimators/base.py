@@ -115,7 +115,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
         for name in row_numbers(X):
             warnings.warn(
-                f"Column {name!r} counts the rows; if it is an id, it tells nothing of new rows: "
+                f"Column {name!r} counts the rows; if it is an id, it carries no information about new rows: "
                 "try to drop it.",
                 UserWarning,
                 stacklevel=5,
@@ -137,7 +137,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             return None
         warnings.warn(
             f"Got a median network unlike the full model: {found.words}, so explanations, which "
-            "show the median network, do not tell what predict gives; try model='median' to "
+            "show the median network, do not describe the output of predict; try model='median' to "
             "predict with what they show, a lower sparsity, or more epochs.",
             UserWarning,
             stacklevel=2,
@@ -151,7 +151,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
             name = self.columns_.names[clear[0]]
             warnings.warn(
                 f"No covariate is used, although {name!r} is correlated with the target "
-                f"({clear[1]:.2f}): training has not found it; try more max_epochs, a lower "
+                f"({clear[1]:.2f}): training did not find it; try more max_epochs, a lower "
                 "sparsity, or fewer columns.",
                 UserWarning,
                 stacklevel=6,
@@ -288,7 +288,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         return mask
 
     def summary(self) -> ModelSummary:
-        """Which covariates the model uses, from which depth and how surely, to print or to read."""
+        """The covariates that the model uses, their depths and inclusion probabilities."""
         check_is_fitted(self)
         return summarise_model(self)
 

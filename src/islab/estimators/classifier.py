@@ -84,7 +84,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             raise ValueError(
                 f"Got class_weight={factor[wrong][0]:g} for class {labels[wrong].tolist()[0]!r}, "
                 f"expected numbers from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try to leave "
-                "out the rows of a class that shall not count."
+                "out the rows of a class that should not count."
             )
         return factor if weight is None else factor * weight
 
@@ -113,7 +113,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
         """Posterior quantiles of the class probabilities, (rows, classes, levels).
 
-        They say how surely a probability is known. With two classes they are those of the
+        They show how precisely a probability is known. With two classes they are those of the
         second, (rows, levels).
         """
         quantiles = self.predictions(X).quantiles(levels, model)

@@ -85,7 +85,7 @@ class ISLaBEstimator(NetworkEstimator):
         if self.checkpoint is not None and self.random_state is None:
             warnings.warn(
                 "Got a checkpoint without a random_state: each fit has a seed of its own, and "
-                "none goes on from another; try random_state=0.",
+                "none continues another; try random_state=0.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -141,7 +141,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
-        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise, and
+        Rows in a step of training; a quarter of them, from 64 to 512, by default, and
         more where there are more than 16,000.
     learning_rate_init : "auto" or float
         Adam's highest rate.
@@ -169,7 +169,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     verbose : bool
         Show a progress bar.
     checkpoint : path, optional
-        Folder in which a fit keeps its state, so that the same fit goes on from there after a
+        Folder in which a fit keeps its state, so that the same fit continues from there after a
         crash and ends in the same model; emptied once the fit is done. Needs a ``random_state``.
     on_interrupt : {"auto", "raise", "keep"}
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the
@@ -298,7 +298,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
         "dense" or "sparse", or bounds.
     batch_size : "auto" or int
-        Rows in a step of training; a quarter of them, from 64 to 512, if not said otherwise, and
+        Rows in a step of training; a quarter of them, from 64 to 512, by default, and
         more where there are more than 16,000.
     learning_rate_init : "auto" or float
         Adam's highest rate.
@@ -326,7 +326,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     verbose : bool
         Show a progress bar.
     checkpoint : path, optional
-        Folder in which a fit keeps its state, so that the same fit goes on from there after a
+        Folder in which a fit keeps its state, so that the same fit continues from there after a
         crash and ends in the same model; emptied once the fit is done. Needs a ``random_state``.
     on_interrupt : {"auto", "raise", "keep"}
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the

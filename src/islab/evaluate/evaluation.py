@@ -37,7 +37,7 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, model: str | None = None) -> 
         What :func:`score_classes` or :func:`score_numbers` gives, and ``used_weights``,
         ``density``, ``average_depth`` and ``max_depth`` (means over draws for the full model,
         NaN where a method has no such number), and ``selected``, the names of the columns that
-        the estimator uses, or None if it does not tell.
+        the estimator uses, or None if this is unknown.
     """
     if hasattr(estimator, "classes_"):
         options = {} if model is None else {"model": model}

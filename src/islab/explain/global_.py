@@ -100,7 +100,7 @@ def explain_global(
     n_draws: int = 200,
     random_state: int | np.random.Generator | None = None,
 ) -> GlobalExplanation:
-    """Which covariates the network uses, from which layers, and how surely.
+    """The covariates that the network uses, the layers they enter, and inclusion probabilities.
 
     Parameters
     ----------

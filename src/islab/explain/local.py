@@ -228,7 +228,7 @@ class LocalExplanation:
         Parameters
         ----------
         baseline : {"center", "zero"} or (covariates,)
-            An intercept far from the data varies against its slopes, so the center tells most.
+            An intercept far from the data varies against its slopes, so the center is the most informative.
         """
         from islab.explain.drivers import drivers_of
 

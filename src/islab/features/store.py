@@ -86,7 +86,9 @@ def _opened(path: Path) -> Any:
     try:
         return safe_open(path, framework="numpy")
     except SafetensorError as error:
-        raise ValueError(f"Got {path}, which is no file of features; try to delete it.") from error
+        raise ValueError(
+            f"Got {path}, which is not a file of features; try to delete it."
+        ) from error
 
 
 def _as_bytes(keys: NDArray[np.bytes_]) -> NDArray[np.uint8]:

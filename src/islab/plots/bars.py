@@ -152,10 +152,10 @@ def driver_bars(
         for output in which:
             share = np.append(drivers.share[row, :, output], drivers.intercept_share[row, output])
             bars = _largest(names, 100 * np.nan_to_num(share), top)
-            title = f"row {row}, {shown(drivers.outputs[output])}: what makes it uncertain"
+            title = f"row {row}, {shown(drivers.outputs[output])}: sources of uncertainty"
             label = f"% of the variance, sd {number(drivers.variance[row, output] ** 0.5)}"
             if drivers.noise is not None:
-                label += f"; noise apart, sd {number(drivers.noise[output] ** 0.5)}"
+                label += f"; noise not included, sd {number(drivers.noise[output] ** 0.5)}"
             panels.append(_Bars(*bars, title, label))
     return _draw(panels, len(where), len(which), ax)
 

@@ -33,7 +33,7 @@ def training_history(history: pd.DataFrame, *, step: str = "step", ax: Any = Non
     numeric = history.select_dtypes(include=["number", "bool"]).columns
     columns = [column for column in numeric if column != step and history[column].notna().any()]
     if not columns:
-        raise ValueError("Got a history without numbers, expected some column beside the steps.")
+        raise ValueError("Got a history without numbers, expected a column other than the steps.")
     if ax is None:
         across = min(len(columns), 3)
         axes = axes_grid(None, -(-len(columns) // across), across, 3.6, 2.4).ravel()

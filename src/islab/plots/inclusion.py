@@ -1,4 +1,4 @@
-"""How often and how surely each covariate enters each layer, as a matrix."""
+"""How often each covariate enters each layer, with inclusion probabilities, as a matrix."""
 
 from __future__ import annotations
 

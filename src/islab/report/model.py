@@ -56,7 +56,7 @@ def write_report(
     y : (rows,) or (rows, outputs), optional
         Their targets; without them nothing is scored.
     rows : sequence of int, optional
-        Positions of rows to explain; some that tell much if not given.
+        Positions of rows to explain; a few informative ones by default.
     n_draws : int
         Draws of the network in the page, and behind its intervals; fewer of a large network.
     level : float

@@ -1,4 +1,4 @@
-"""Single rows: which ones tell most, what is predicted for them, and why."""
+"""Single rows: which are informative, what is predicted for them, and why."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RowStory:
 def chosen_rows(
     rows: Sequence[int] | None, response: Float, surprise: Float | None, classes: bool
 ) -> dict[int, str]:
-    """Rows to tell of, and why: those asked for, or some that tell much.
+    """Rows to explain, and why: those asked for, or a few informative ones.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def chosen_rows(
     names = ("the highest prediction", "the lowest prediction")
     certain = response[:, 0]
     if classes:
-        names = ("the surest prediction", "the least sure prediction")
+        names = ("the surest prediction", "the most uncertain prediction")
         certain = response.max(axis=1)
     reasons: dict[int, str] = {}
     if surprise is not None:
-        reasons[int(surprise.argmax())] = "the row predicted worst"
+        reasons[int(surprise.argmax())] = "the largest error"
     for row, reason in zip((int(certain.argmax()), int(certain.argmin())), names, strict=True):
         reasons.setdefault(row, reason)
     middle = int(np.argsort(certain, kind="stable")[len(certain) // 2])
-    reasons.setdefault(middle, "a row in the middle")
+    reasons.setdefault(middle, "a typical row")
     return reasons
 
 

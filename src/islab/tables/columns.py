@@ -51,7 +51,7 @@ class Number:
     low, high : float
         Least and greatest value in training.
     indicator : bool
-        Whether values were missing in training, so that a covariate tells where.
+        Whether values were missing in training, so that a covariate marks them.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Category:
             names = ["a missing value" if name is None else repr(name) for name in seen]
             warnings.warn(
                 f"Got {_listed(sorted(names))} in {unknown.sum()} rows of column {self.name!r}, "
-                f"never seen in training, which had {_listed(self.levels)}; these rows are "
+                f"not seen in training, which had {_listed(self.levels)}; these rows are "
                 "predicted as of unknown level.",
                 UserWarning,
                 stacklevel=3,
@@ -294,7 +294,7 @@ def _warn_of_rounded(variables: list[Variable]) -> None:
         warnings.warn(
             f"Got values that vary by less than {LEAST_SPREAD:g} of their size in "
             f"{counted(len(rounded), 'column')} ({_listed(rounded)}), which cannot be used; try to "
-            "take off a constant.",
+            "subtract a constant.",
             UserWarning,
             stacklevel=2,
         )

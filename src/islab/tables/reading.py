@@ -32,7 +32,7 @@ LONGEST_CELL = 60
 
 
 class UnusableCell(ValueError):
-    """A value that cannot be used, and the row of the table that it stands in."""
+    """A value that cannot be used, and its row in the table."""
 
     def __init__(self, found: str, row: int, rest: str) -> None:
         super().__init__(f"{found} (row {row}){rest}")
@@ -62,7 +62,7 @@ def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
                 "".join(column.levels).encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"Got text with half a character, {error.object[error.start]!a}, in column "
+                f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
                 f"{name!r}, expected Unicode; try to read the file with its own encoding."
             ) from error
         yield name, column
