@@ -159,13 +159,13 @@ def _run_study(args: argparse.Namespace, folder: Path) -> None:
 
 def _study(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     """Lines to print as they come."""
-    from experiments.paper import choices, cost, images, initialisation, pictures
+    from experiments.paper import cost, images, initialisation, pictures, tuned_parameters
 
     options: dict[str, Any] = {"quick": args.quick, "force": args.force}
     if args.name == "initialisation":
         return initialisation.study(folder, methods=args.method, jobs=args.jobs, **options)
     if args.name in ("cost", "choices"):
-        study = cost.study if args.name == "cost" else choices.study
+        study = cost.study if args.name == "cost" else tuned_parameters.study
         return study(folder, methods=args.method, **options)
     draw = {
         "image-maps": images.draw_digits,

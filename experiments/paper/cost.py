@@ -93,7 +93,7 @@ def step_time(dataset: str, method: str, quick: bool = False) -> tuple[int, floa
     """Rows of a batch, and seconds of one training step with the paper's settings."""
     from threadpoolctl import threadpool_limits
 
-    from experiments.paper.by_hand import make_engine
+    from experiments.paper.hand_tuned import make_engine
     from experiments.paper.methods import make_estimator
     from experiments.paper.tasks import load_task
     from islab.learn.engines import Problem

@@ -64,7 +64,7 @@ def posterior_of(method: str) -> str:
 
 
 def _by_hand(method: str, task: Task, quick: bool, params: dict[str, Any]) -> Any:
-    from experiments.paper.by_hand import HandTunedClassifier, HandTunedRegressor, recipe_of
+    from experiments.paper.hand_tuned import HandTunedClassifier, HandTunedRegressor, recipe_of
 
     posterior = posterior_of(method)
     recipe = recipe_of(
@@ -95,7 +95,11 @@ def _training(method: str, task: Task) -> dict[str, Any]:
 
 
 def _l1_by_hand(task: Task, params: dict[str, Any]) -> Any:
-    from experiments.paper.by_hand import HandTunedL1Classifier, HandTunedL1Regressor, l1_training
+    from experiments.paper.hand_tuned import (
+        HandTunedL1Classifier,
+        HandTunedL1Regressor,
+        l1_training,
+    )
 
     # The penalty stands beside the sum over a batch: of log losses, or of squared errors.
     penalty = STRENGTH / params["batch_size"] / (1 if task.classes else 2)

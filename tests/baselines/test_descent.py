@@ -6,8 +6,8 @@ import torch
 
 from islab.baselines.base import Plan
 from islab.baselines.concrete import DropoutNetwork
+from islab.baselines.cross_validation import fold_weights
 from islab.baselines.descent import Descent, PlainNetwork, ProximalAdam, first_guess
-from islab.baselines.folds import fold_weights
 from islab.baselines.horseshoe import HorseshoeNetwork
 from islab.core.architecture import Architecture
 from islab.core.network import forward

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from islab.explain import explain_local, integrated_gradients
-from islab.explain.pieces import linear_pieces
+from islab.explain.linear_pieces import linear_pieces
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])

@@ -11,10 +11,10 @@ import numpy as np
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.estimators.base import Mask, NetworkEstimator
-from islab.estimators.learned import Learned
-from islab.estimators.rules import Rules
+from islab.estimators.learnable_covariates import learnable, over_all_covariates
+from islab.estimators.parameter_checks import Rules
 from islab.estimators.settings import check_params, hidden_widths
-from islab.estimators.unused import learnable, over_all_covariates
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines import Problem
 
 HIDDEN = (50, 50)
@@ -45,9 +45,11 @@ class BaselineEstimator(NetworkEstimator):
     """Common parameters; a method adds its own ``__init__`` with them, and ``_learn_weights``.
 
     ``_learn_weights(problem, likelihood, varies, seed)`` returns a
-    :class:`~islab.estimators.learned.Learned`; ``self._plan(problem)`` says what to train.
+    :class:`~islab.estimators.weight_distribution.Learned`;
+    ``self._plan(problem)`` says what to train.
     ``weights_type`` is the distribution it learns, ``_rules`` the rules of its own parameters
-    (see :mod:`islab.estimators.rules`), ``_rate`` its highest rate unless the user has set one.
+    (see :mod:`islab.estimators.parameter_checks`),
+    ``_rate`` its highest rate unless the user has set one.
     """
 
     hidden_layer_sizes: Any

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from islab.baselines.base import BaselineEstimator, Plan
+from islab.baselines.batched_networks import Pass, input_layers
 from islab.baselines.descent import Slope, cut, descend, first_guess
 from islab.baselines.dropout import TEMPERATURE, ConcreteDropout, drop_gate, dropout_penalty
-from islab.baselines.replicas import Pass, input_layers
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import sigmoid
 from islab.core.network import forward
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import Learned, WeightDistribution
+from islab.estimators.parameter_checks import Rules, auto, positive
 from islab.estimators.regressor import NetworkRegressor
-from islab.estimators.rules import Rules, auto, positive
+from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.base import Plan
-from islab.baselines.replicas import Pass
+from islab.baselines.batched_networks import Pass
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.base import BaselineEstimator, Plan
+from islab.baselines.batched_networks import Pass, Spread, input_layers, standard_normals
 from islab.baselines.descent import Slope, cut, descend, first_guess
-from islab.baselines.replicas import Pass, Spread, input_layers, standard_normals
 from islab.baselines.shrinkage import (
     Horseshoe,
     best_thresholds,
@@ -23,9 +23,9 @@ from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
 from islab.core.priors import BIAS_TAU
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import Learned
+from islab.estimators.parameter_checks import Rules, auto, positive, real
 from islab.estimators.regressor import NetworkRegressor
-from islab.estimators.rules import Rules, auto, positive, real
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines.base import LARGEST_LAMBDA, Problem
 
 Float = NDArray[np.floating]

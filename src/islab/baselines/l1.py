@@ -10,16 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.base import Plan, PointEstimator
+from islab.baselines.cross_validation import (
+    fold_weights,
+    judged_rows,
+    sparsest_near_best,
+    useful_folds,
+)
 from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess
-from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
-from islab.baselines.structure import with_structure
+from islab.baselines.kept_weights import with_structure
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import Learned
+from islab.estimators.parameter_checks import Rules, auto, one_of, positive
 from islab.estimators.regressor import NetworkRegressor
-from islab.estimators.rules import Rules, auto, one_of, positive
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines.base import ADAM_BETAS, Problem
 from islab.learn.history import History, ProgressBar
 from islab.learn.stage import Schedule

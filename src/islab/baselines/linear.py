@@ -7,8 +7,8 @@ from typing import Any
 from islab.estimators import ISLaBRegressor
 from islab.estimators.base import Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import Learned
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines import Problem
 
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from islab.baselines.sizes import Size, size_of
+from islab.baselines.weight_counts import Size, size_of
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary
 from islab.tables.columns import ColumnEncoder
@@ -133,12 +133,10 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
 
     @property
     def n_used_weights_(self) -> int:
-        """Numbers that predictions are made from; see :mod:`islab.baselines.sizes`."""
+        """Numbers that predictions are made from; see :mod:`islab.baselines.weight_counts`."""
         size = self._size
         if size is None:
-            raise AttributeError(
-                f"{type(self.estimator_).__name__} has no known number of weights."
-            )
+            raise AttributeError(f"{type(self.estimator_).__name__} does not show its weights.")
         return size.n_weights
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

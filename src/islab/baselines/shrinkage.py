@@ -9,8 +9,8 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
-from islab.baselines.replicas import input_layers
-from islab.baselines.structure import lambda_of, rho_of
+from islab.baselines.batched_networks import input_layers
+from islab.baselines.kept_weights import lambda_of, rho_of
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import slab_kl

@@ -15,19 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.baselines.base import Plan, PointEstimator
+from islab.baselines.cross_validation import (
+    fold_weights,
+    judged_rows,
+    sparsest_near_best,
+    useful_folds,
+)
 from islab.baselines.descent import Descent, PlainNetwork, first_guess
-from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best, useful_folds
+from islab.baselines.kept_weights import with_structure
 from islab.baselines.laplace import Laplace, approximate, in_last_layer, prior_groups, prune
-from islab.baselines.structure import with_structure
 from islab.core.network import forward
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import BIAS_TAU
 from islab.estimators.base import Mask
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import Learned
+from islab.estimators.parameter_checks import Rules, auto, one_of, real
 from islab.estimators.regressor import NetworkRegressor
-from islab.estimators.rules import Rules, auto, one_of, real
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines import Problem
 from islab.learn.history import History, ProgressBar
 from islab.learn.stage import Schedule
@@ -73,7 +78,8 @@ def learn_spam(
     Notes
     -----
     ``auto`` fits five folds beside the whole. The sparsest network that predicts held-out rows
-    about as well as the best stays (see :func:`~islab.baselines.folds.sparsest_near_best`). A
+    about as well as the best stays
+    (see :func:`~islab.baselines.cross_validation.sparsest_near_best`). A
     diagonal posterior takes the errors of weights for independent, so that they add up in a deep
     network where they should cancel, and draws predict worse than their centre: of a few factors
     the one with which draws predict held-out rows best is taken.

@@ -1,7 +1,7 @@
 """Compare methods on a table: the same random splits for all, judged by the rows held out.
 
-The task follows from the target as in `islab fit`. Every finished fit is stored immediately; the same
-command continues from there.
+The task follows from the target as in `islab fit`. Every finished fit is stored immediately; the
+same command continues from there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="FILE",
-        help="JSON lines to store results in and resume from (default in the user's cache)",
+        help="JSON lines to resume from (default in the user's cache)",
     )
     parser.add_argument("--force", action="store_true", help="run stored fits again")
     parser.add_argument("--csv", metavar="FILE", help="write every fit")

@@ -55,9 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="zero",
         help="count contributions from zero (the default) or from the mean of the training rows",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.95, help="level of the intervals (default 0.95)"
-    )
+    parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (0.95)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -115,9 +113,7 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         return
     lines = [EXPLAINED]
     if not explained.exact:
-        lines.append(
-            "Slopes are exact only at the row itself: the activation is not piecewise linear"
-        )
+        lines.append("Slopes are exact only at the row itself: the network is curved")
     for row in rows:
         predicted = predictions[predictions["row"] == row]
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")

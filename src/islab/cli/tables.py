@@ -122,9 +122,7 @@ def require_output(path: str | None, *others: str) -> None:
         return
     place = writable(path).resolve()
     if place in [Path(other).resolve() for other in others]:
-        raise ValueError(
-            f"Got {path!r} to write, which is also an input or output, expected another file"
-        )
+        raise ValueError(f"Got {path!r} to write, which is already in use, expected another")
 
 
 def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why: str) -> None:

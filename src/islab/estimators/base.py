@@ -18,11 +18,11 @@ from islab.core.families import Uncertainty
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
-from islab.estimators.learned import Learned, WeightDistribution
+from islab.estimators.learnable_covariates import clearly_correlated
 from islab.estimators.predictions import NUMBERS_AT_ONCE, Model, Predictions
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
-from islab.estimators.unused import clearly_correlated
+from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines import Problem
 from islab.learn.history import History
 from islab.tables.columns import ColumnEncoder
@@ -115,8 +115,8 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
         for name in row_numbers(X):
             warnings.warn(
-                f"Column {name!r} counts the rows; if it is an id, it carries no information about new rows: "
-                "try to drop it.",
+                f"Column {name!r} counts the rows; if it is an id, it cannot help to predict new "
+                "rows: try to drop it.",
                 UserWarning,
                 stacklevel=5,
             )

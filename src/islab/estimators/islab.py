@@ -11,9 +11,9 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
-from islab.estimators.unused import learnable, over_all_covariates
 from islab.learn.engines import Problem
 from islab.learn.fit import fit as fit_recipe
 

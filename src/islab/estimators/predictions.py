@@ -13,7 +13,7 @@ from islab.core import families
 from islab.core.families import Likelihood, Uncertainty
 from islab.core.network import forward
 from islab.core.sparse import SparseNetwork
-from islab.estimators.learned import WeightDistribution
+from islab.estimators.weight_distribution import WeightDistribution
 from islab.tables.targets import (
     checked_labels,
     checked_levels,

@@ -12,7 +12,16 @@ from typing import Any
 
 from islab.core import families
 from islab.core.posterior import Initial, inclusion_bounds
-from islab.estimators.rules import Rules, auto, count, flag, one_of, positive, real, widths
+from islab.estimators.parameter_checks import (
+    Rules,
+    auto,
+    count,
+    flag,
+    one_of,
+    positive,
+    real,
+    widths,
+)
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 from islab.learn.engines.flows import KINDS

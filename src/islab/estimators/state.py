@@ -12,8 +12,8 @@ from islab.core import families
 from islab.core.scale import Scale
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
-from islab.estimators.learned import WeightDistribution
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.weight_distribution import WeightDistribution
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.schema import (
     CLASS_TYPES,

@@ -1,10 +1,10 @@
 """Explanations: the whole network as tables, and exact linear explanations of single rows."""
 
 from islab.core.summary import Summary, summarise
-from islab.explain.drivers import Drivers
 from islab.explain.global_ import GlobalExplanation, explain_global
 from islab.explain.integrated import IntegratedGradients, integrated_gradients
 from islab.explain.local import LocalExplanation, explain_local
+from islab.explain.variance_shares import Drivers
 
 __all__ = [
     "Drivers",

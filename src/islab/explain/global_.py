@@ -13,7 +13,7 @@ from islab.core.outputs import Output, checked_rows, is_piecewise_linear, output
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.pieces import linear_pieces
+from islab.explain.linear_pieces import linear_pieces
 
 if TYPE_CHECKING:
     import pandas as pd

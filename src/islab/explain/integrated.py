@@ -18,7 +18,7 @@ from islab.core.outputs import (
     require_piecewise_linear,
 )
 from islab.core.sparse import SparseNetwork
-from islab.explain.pieces import linear_pieces
+from islab.explain.linear_pieces import linear_pieces
 
 if TYPE_CHECKING:
     import pandas as pd

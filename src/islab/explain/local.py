@@ -27,12 +27,12 @@ from islab.core.outputs import (
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.core.summary import Summary, summarise
-from islab.explain.pieces import linear_pieces
+from islab.explain.linear_pieces import linear_pieces
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.explain.drivers import Drivers
+    from islab.explain.variance_shares import Drivers
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
@@ -216,7 +216,7 @@ class LocalExplanation:
             up the contributions of one-hot columns under their variable. ``"predictions"`` has a
             line for each row and output with intercept, predictor and response.
         """
-        from islab.explain.frames import FRAMES
+        from islab.explain.local_frames import FRAMES
 
         if table not in FRAMES:
             raise ValueError(f"Got table={table!r}, expected one of {', '.join(FRAMES)}.")
@@ -228,9 +228,9 @@ class LocalExplanation:
         Parameters
         ----------
         baseline : {"center", "zero"} or (covariates,)
-            An intercept far from the data varies against its slopes, so the center is the most informative.
+            An intercept far from the data varies against its slopes: use the center.
         """
-        from islab.explain.drivers import drivers_of
+        from islab.explain.variance_shares import drivers_of
 
         return drivers_of(self.relative_to(baseline))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from islab.core import families
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
-from islab.export.sums import Sum, sums
+from islab.export.unit_sums import Sum, sums
 
 
 def to_text(network: SparseNetwork, digits: int | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from islab.core import families
 from islab.core.sparse import SparseNetwork
-from islab.export.sums import Sum, sums
+from islab.export.unit_sums import Sum, sums
 
 _TEMPLATE = '''"""A network exported by islab. Depends on nothing but the standard library."""
 

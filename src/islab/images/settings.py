@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from islab.core import families
-from islab.estimators.rules import Rules, count, one_of, positive, widths
+from islab.estimators.parameter_checks import Rules, count, one_of, positive, widths
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 

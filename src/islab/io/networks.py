@@ -59,7 +59,7 @@ def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **ot
     Parameters
     ----------
     kind : type
-        A :class:`~islab.estimators.learned.WeightDistribution`.
+        A :class:`~islab.estimators.weight_distribution.WeightDistribution`.
     **others
         What the distribution knows besides.
     """

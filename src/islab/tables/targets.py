@@ -163,8 +163,8 @@ def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[
     if (~varies & (reach > 1)).any():
         raise ValueError(
             f"Got y from {target.min():.3g} to {target.max():.3g}, numbers so large that they "
-            "differ by their rounding only, expected some that vary; try another unit, or to take "
-            "off a constant."
+            "differ by their rounding only, expected some that vary; try another unit, or to "
+            "subtract a constant."
         )
     return center, np.where(varies, scale, 1.0)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.paper import choices
-from experiments.paper.by_hand import recipe_of
+from experiments.paper import tuned_parameters
+from experiments.paper.hand_tuned import recipe_of
 from experiments.paper.methods import make_estimator, posterior_of
 from experiments.paper.settings import (
     CHOSEN,
@@ -145,15 +145,15 @@ def test_what_the_paper_does_not_say_is_what_the_study_of_choices_found():
         assert CHOSEN[key] == pytest.approx(values, rel=0.05), key
 
 
-@pytest.mark.parametrize("method", choices.METHODS)
+@pytest.mark.parametrize("method", tuned_parameters.METHODS)
 def test_the_paper_recipe_takes_what_was_chosen(method):
     task = load_task("wbc", "paper", quick=True)
     params = make_estimator(method, task, "paper", 0).get_params()
     assert params | CHOSEN["wbc", method] == params
 
 
-@pytest.mark.parametrize("method", choices.METHODS)
+@pytest.mark.parametrize("method", tuned_parameters.METHODS)
 def test_a_choice_names_its_parameter_and_value(method):
-    record = choices.choose("wbc", method, quick=True)
+    record = tuned_parameters.choose("wbc", method, quick=True)
     assert list(CHOSEN["wbc", method]) == [record["parameter"]]
     assert record["value"] > 0

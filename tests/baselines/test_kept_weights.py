@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from islab.baselines.structure import rho_of, with_structure
+from islab.baselines.kept_weights import rho_of, with_structure
 from islab.core.architecture import Architecture
 from islab.core.equations import softplus
 from islab.core.network import forward

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from islab.baselines.replicas import Pass, Spread, input_layers, standard_normals
+from islab.baselines.batched_networks import Pass, Spread, input_layers, standard_normals
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 

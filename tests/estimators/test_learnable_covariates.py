@@ -7,7 +7,7 @@ import pytest
 from islab import ISLaBClassifier, ISLaBRegressor, load
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
-from islab.estimators.unused import over_all_covariates
+from islab.estimators.learnable_covariates import over_all_covariates
 
 from .conftest import QUICK
 

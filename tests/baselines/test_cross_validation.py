@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from islab.baselines.folds import fold_weights, judged_rows, sparsest_near_best
+from islab.baselines.cross_validation import fold_weights, judged_rows, sparsest_near_best
 from islab.learn.engines import Problem
 
 

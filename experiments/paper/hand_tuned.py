@@ -19,7 +19,7 @@ from islab.core.network import forward
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.estimators.base import Mask, NetworkEstimator
-from islab.estimators.learned import Learned
+from islab.estimators.weight_distribution import Learned
 from islab.learn.engines import Engine, EngineChoice, Problem
 from islab.learn.recipe import Recipe, paper_recipe
 from islab.learn.shrink import Shrink
