@@ -20,7 +20,7 @@ PACKAGES = "python -m experiments.datasets.from_packages"
 
 @dataclass(frozen=True)
 class Published:
-    """Files of a data set and where they can be had.
+    """Files of a data set and where they are published.
 
     Attributes
     ----------

@@ -219,7 +219,7 @@ def test_the_summary_names_estimator_and_covariates():
     assert "colour=green" not in text
 
 
-class Spoilt(Ridge):
+class Unusable(Ridge):
     """Fails if there are more than two covariates."""
 
     def fit(self, X, y, sample_weight=None):
@@ -230,7 +230,7 @@ class Spoilt(Ridge):
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, y = load_diabetes(return_X_y=True)
-    model = ReferenceRegressor(Spoilt()).fit(X[:, :2], y)
+    model = ReferenceRegressor(Unusable()).fit(X[:, :2], y)
     before = model.predict(X[:, :2])
     with pytest.raises(RuntimeError, match="too many"):
         model.fit(X, 100 * y)

@@ -271,15 +271,15 @@ def test_a_row_without_a_table_is_refused(folder, capsys):
 
 
 @pytest.mark.parametrize("command", [["predict"], ["explain", "--row", 50]])
-def test_a_spoilt_cell_is_found_in_the_whole_file(
+def test_an_unusable_cell_is_found_in_the_whole_file(
     folder, table, tmp_path, capsys, monkeypatch, command
 ):
-    spoilt = table.astype({"size": object})
-    spoilt.loc[50, "size"] = "ten"
-    spoilt.to_csv(tmp_path / "spoilt.csv", index=False)
+    unusable = table.astype({"size": object})
+    unusable.loc[50, "size"] = "ten"
+    unusable.to_csv(tmp_path / "unusable.csv", index=False)
     monkeypatch.setattr("islab.cli.tables.ROWS_AT_ONCE", 7)
     name, *options = command
-    files = folder / "price.islab", tmp_path / "spoilt.csv"
+    files = folder / "price.islab", tmp_path / "unusable.csv"
     code, _, err = run(capsys, name, *files, *options)
     assert code == 2
     assert "Got 'ten' in column 'size' (row 50)" in err

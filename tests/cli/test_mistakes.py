@@ -239,7 +239,7 @@ def test_metadata_of_a_parquet_file_that_do_not_fit_it(capsys, tmp_path, folder,
     assert "cannot be read as Parquet" in line
 
 
-def spoilt(table, path, value, row=3):
+def unusable(table, path, value, row=3):
     """The table with one cell of its numbers altered."""
     column = table["noise"].astype(str)
     column[row] = value
@@ -248,12 +248,12 @@ def spoilt(table, path, value, row=3):
 
 
 def test_a_huge_cell_does_not_make_a_huge_message(capsys, tmp_path, table):
-    path = spoilt(table, tmp_path / "data.csv", "x" * 1_000_000)
+    path = unusable(table, tmp_path / "data.csv", "x" * 1_000_000)
     assert len(one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")) < 500
 
 
 def test_a_number_with_underscores_is_blamed_itself(capsys, tmp_path, table):
-    path = spoilt(table, tmp_path / "data.csv", "1_000")
+    path = unusable(table, tmp_path / "data.csv", "1_000")
     line = one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")
     assert "Got '1_000' in column 'noise' (row 3)" in line
 

@@ -32,7 +32,7 @@ def test_a_column_with_text_in_a_later_piece_is_text_from_the_start(file, monkey
 
 
 @pytest.mark.usefixtures("in_pieces")
-def test_truth_values_of_which_a_later_piece_lacks_some_stay_truth_values(file):
+def test_booleans_of_which_a_later_piece_lacks_some_stay_booleans(file):
     flags = read_table(file("flag,n\nTrue,1\nFalse,2\nTrue,3\n,4\n"))["flag"]
     assert flags.dropna().tolist() == [True, False, True]
 

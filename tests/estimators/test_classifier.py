@@ -95,7 +95,7 @@ def test_the_same_seed_gives_the_same_model(classifier, table, labels):
     np.testing.assert_array_equal(again.predict_proba(table), classifier.predict_proba(table))
 
 
-def test_truth_values_are_classes(table, labels):
+def test_booleans_are_classes(table, labels):
     model = ISLaBClassifier(**QUICK).fit(table, labels == "ill")
     assert model.predict(table).dtype == bool
 
@@ -180,10 +180,10 @@ def test_one_class_is_refused(table):
 
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_rows_without_a_class_are_refused(table, labels, missing):
-    spoilt = labels.astype(object)
-    spoilt.iloc[5] = missing
+    unusable = labels.astype(object)
+    unusable.iloc[5] = missing
     with pytest.raises(ValueError, match=r"in y \(row 5"):
-        ISLaBClassifier(**QUICK).fit(table, spoilt)
+        ISLaBClassifier(**QUICK).fit(table, unusable)
 
 
 def test_numbers_with_fractions_are_no_classes(table, numbers):
@@ -207,7 +207,7 @@ def test_unseen_levels_are_predicted_with_a_warning(classifier):
         assert len(classifier.predict(rows)) == 3
 
 
-def test_polars_frames_are_welcome(classifier, table, labels):
+def test_polars_frames_are_accepted(classifier, table, labels):
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(table.to_dict(orient="list"))
     model = ISLaBClassifier(**QUICK).fit(frame, polars.Series(labels.tolist()))
@@ -215,7 +215,7 @@ def test_polars_frames_are_welcome(classifier, table, labels):
     np.testing.assert_array_equal(model.predict_proba(frame), classifier.predict_proba(table))
 
 
-def test_missing_values_are_welcome(table, labels):
+def test_missing_values_are_accepted(table, labels):
     holes = table.copy()
     holes.loc[::7, "size"] = np.nan
     holes.loc[::5, "colour"] = None

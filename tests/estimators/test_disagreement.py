@@ -1,4 +1,4 @@
-"""A median network that does not predict as its full model is told of."""
+"""A median network that does not predict as its full model gives a warning."""
 
 from copy import copy
 from dataclasses import replace

@@ -124,7 +124,7 @@ def test_a_script_raises_even_if_it_is_verbose():
     assert not keeps_interrupted("auto", verbose=True)
 
 
-def test_an_unknown_wish_is_refused():
+def test_an_unknown_option_is_refused():
     with pytest.raises(ValueError, match="Got on_interrupt='ask', expected one of auto, raise"):
         ISLaBRegressor(on_interrupt="ask").fit(ROWS, TARGET)
 

@@ -111,10 +111,10 @@ def test_counts_so_large_that_the_likelihood_has_no_maximum_are_refused(table, c
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_targets_that_are_no_numbers_are_refused_with_their_row(table, numbers, value):
-    spoilt = numbers.copy()
-    spoilt.iloc[9] = value
+    unusable = numbers.copy()
+    unusable.iloc[9] = value
     with pytest.raises(ValueError, match=rf"Got {value} in y \(row 9"):
-        ISLaBRegressor(**QUICK).fit(table, spoilt)
+        ISLaBRegressor(**QUICK).fit(table, unusable)
 
 
 def test_as_many_targets_as_rows_are_needed(table, numbers):

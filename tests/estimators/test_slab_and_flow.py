@@ -23,7 +23,7 @@ def test_every_stage_has_the_slab_that_was_asked_for():
     assert [stage.df for stage in stages] == [3.0] * 4
 
 
-def test_without_a_wish_the_slab_is_gaussian():
+def test_by_default_the_slab_is_gaussian():
     assert make_recipe(ISLaBRegressor().get_params(), 100).network.df is None
 
 
@@ -49,11 +49,11 @@ def test_another_flow_is_another_model(data):
 
 
 def test_slab_and_flow_come_back_from_a_file(data, tmp_path):
-    wishes = {"posterior": "flow", "flow": "rnvp", "n_transforms": 1, "slab_df": 4.0}
-    model = ISLaBRegressor(**QUICK, **wishes).fit(*data)
+    options = {"posterior": "flow", "flow": "rnvp", "n_transforms": 1, "slab_df": 4.0}
+    model = ISLaBRegressor(**QUICK, **options).fit(*data)
     model.save(tmp_path / "m.islab")
     loaded = islab.load(tmp_path / "m.islab")
-    assert {name: loaded.get_params()[name] for name in wishes} == wishes
+    assert {name: loaded.get_params()[name] for name in options} == options
     np.testing.assert_array_equal(loaded.predict(data[0]), model.predict(data[0]))
 
 

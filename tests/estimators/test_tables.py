@@ -118,7 +118,7 @@ def test_names_of_any_characters_are_kept(labels):
     assert "<b>" not in model.summary()._repr_html_()
 
 
-def test_arrow_tables_are_welcome(classifier, table, labels):
+def test_arrow_tables_are_accepted(classifier, table, labels):
     arrow = pytest.importorskip("pyarrow")
     frame = arrow.table(table.to_dict(orient="list"))
     model = ISLaBClassifier(**QUICK).fit(frame, labels)

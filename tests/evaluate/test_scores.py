@@ -45,7 +45,7 @@ def test_one_column_counts_as_stated():
     assert calibration_error([0, 1], [0.2, 1.0]) == pytest.approx(0.1)
 
 
-def test_truths_and_certainties_have_no_error():
+def test_right_and_certain_predictions_have_no_error():
     assert calibration_error([0, 1, 1], [0.0, 1.0, 1.0]) == 0
 
 

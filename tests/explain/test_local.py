@@ -220,7 +220,7 @@ def test_an_approximation_says_so(make_network, make_rows):
         ({"n_draws": 10**9}, "GB"),
     ],
 )
-def test_wrong_wishes_are_named(make_network, make_rows, options, message):
+def test_wrong_options_are_named(make_network, make_rows, options, message):
     network = make_network()
     with pytest.raises(ValueError, match=message):
         explain_local(network, make_rows(network), **options)

@@ -12,7 +12,7 @@ from islab import ISLaBClassifier, ISLaBRegressor
 from .conftest import QUICK, from_state, held, state_of
 
 
-def test_the_model_at_hand_is_a_network(model):
+def test_the_fitted_model_is_a_network(model):
     assert model.posterior_.architecture.hidden
     assert sum(model.network_.architecture.hidden) > 0
 

@@ -1,4 +1,4 @@
-"""Calibration and intervals count what came true."""
+"""Calibration and intervals count observed events."""
 
 import numpy as np
 import pytest

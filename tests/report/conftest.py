@@ -29,7 +29,7 @@ QUIET = (
 
 
 def hostile_table(n_rows=240):
-    """Numbers with missing values, levels and truth values under names meant to break pages."""
+    """Numbers with missing values, levels and booleans under names meant to break pages."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {

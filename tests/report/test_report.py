@@ -144,7 +144,7 @@ def test_rows_asked_for_are_told_of_in_their_order(page):
         ({"n_draws": 1}, "n_draws=1"),
     ],
 )
-def test_wrong_wishes_are_named(classifier, options, message):
+def test_wrong_options_are_named(classifier, options, message):
     X, _ = hostile_table()
     with pytest.raises(ValueError, match=message):
         render_report(classifier, X, **options)

@@ -18,7 +18,7 @@ def standardised(table):
     return (covariates - center) / scale
 
 
-def test_numbers_and_truth_values_stay_as_they_are():
+def test_numbers_and_booleans_stay_as_they_are():
     table = pd.DataFrame({"a": [1.5, 2, 4], "b": [True, False, True], "c": [3, 2, 1]})
     encoder, covariates = learn(table)
     assert encoder.names == ("a", "b", "c")
@@ -314,7 +314,7 @@ def test_numbers_of_any_type_are_numbers(column):
     np.testing.assert_array_equal(learn(pd.DataFrame({"a": column}))[1], [[1], [2], [4]])
 
 
-def test_truth_values_with_gaps_are_numbers():
+def test_booleans_with_gaps_are_numbers():
     column = np.array([True, np.nan, False, None], dtype=object)
     _, covariates = learn(pd.DataFrame({"a": column}))
     np.testing.assert_array_equal(covariates, [[1, 0], [0.5, 1], [0, 0], [0.5, 1]])
@@ -379,6 +379,6 @@ SPELLED = [
 
 @pytest.mark.parametrize("training", SPELLED[:-1], ids=lambda column: str(column.dtype))
 @pytest.mark.parametrize("later", SPELLED, ids=lambda column: str(column.dtype))
-def test_truth_values_are_known_however_they_are_spelled(training, later):
+def test_booleans_are_known_however_they_are_spelled(training, later):
     encoder, covariates = learn(pd.DataFrame({"b": training}))
     np.testing.assert_array_equal(encoder.encode(pd.DataFrame({"b": later})), covariates)

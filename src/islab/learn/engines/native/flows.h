@@ -6,7 +6,7 @@
 //
 // A transform is z' = z exp(s) + t, where s and t come from a network with two hidden layers of
 // tanh. There is one z in a step, so products are of a matrix and a vector, gradients of matrices
-// have rank one, and the way back, the gradient and Adam are one pass over each matrix.
+// have rank one, and the backward pass, the gradient and Adam are one pass over each matrix.
 //
 // Parameters of a layer's flow: mean and log variance of q, mean and log variance of r, then c, b1
 // and b2, by which r depends on the weights; then q's transforms and r's. A transform has the

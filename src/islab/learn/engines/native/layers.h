@@ -120,7 +120,7 @@ void draw_noise(const Network& net, std::uint32_t* generator, const T* given, In
 template <class T>
 constexpr T least_variance = T(1e-36);
 
-// Adds the noise to pre-activations; leaves eps / (2 sd) for the way back.
+// Adds random numbers to pre-activations; leaves eps / (2 sd) for the backward pass.
 template <class T>
 inline Lanes<T> add_noise(const T* mean, const T* variance, T* eps) {
     const Lanes<T> sd = square_root<T>(at_least<T>(load(variance), least_variance<T>));

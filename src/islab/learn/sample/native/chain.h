@@ -238,7 +238,7 @@ class Chain {
         double ratio = jump(part, std::move(start), next);
         State back = next;
         erase_edge(back, part[0], options[c].source);
-        // The other edges keep their order, so values of the way back line up with s.
+        // The other edges keep their order, so values of the reverse move line up with s.
         ratio += way_back(part, std::move(back));
         ratio -=
             std::log(options[c].weight) + std::log(static_cast<double>(droppable(next).size()));

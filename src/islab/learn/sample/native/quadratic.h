@@ -4,7 +4,7 @@
 // A *part* is a set of units; its parameters are their biases and incoming weights. `Proposal`
 // takes a few Newton steps from where a state stands, a deterministic function of that point, and
 // puts a Gaussian around the place it reaches. Because the same function gives the density of the
-// way back, Metropolis-Hastings with it is exact however rough the Gaussian is.
+// reverse move, Metropolis-Hastings with it is exact however rough the Gaussian is.
 
 #pragma once
 

@@ -201,7 +201,7 @@ class OutputRegression {
         std::size_t c = 0;
         while (c + 1 < outside.size() && (left -= weights[c]) > 0) ++c;
         const int j = outside[c];
-        // On the way back the column i stands among those outside instead of j.
+        // In the reverse move the column i stands among those outside instead of j.
         for (std::size_t other = 0; other < outside.size(); ++other)
             back += !alike                ? 1.0
                     : outside[other] == j ? likeness(j, i)
