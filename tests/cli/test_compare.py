@@ -128,7 +128,10 @@ def test_the_methods_are_listed(capsys):
         (["--target", "state", "--groups", "town"], "Got --groups town"),
         (["--target", "state", "--test-size", "7"], "cannot be split"),
         (["--target", "state", "--html", "no/where.html"], "folder does not exist"),
-        (["--target", "state", "--drop", "size", "--drop", "colour", "--drop", "noise"], "some"),
+        (
+            ["--target", "state", "--drop", "size", "--drop", "colour", "--drop", "noise"],
+            "expected covariates",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(data, capsys, options, message):

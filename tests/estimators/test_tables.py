@@ -235,10 +235,10 @@ def test_a_level_in_words_is_refused(regressor, table):
 
 
 @pytest.mark.parametrize("names", [[3, 5], [1, 2], [("a", 1), ("a", 2)]])
-def test_names_that_are_no_text_are_replaced_with_a_warning_to_the_caller(names):
+def test_names_that_are_not_text_are_replaced_with_a_warning_to_the_caller(names):
     x = pd.DataFrame(np.eye(6)[:, :2])
     x.columns = pd.Index(names)
-    with pytest.warns(UserWarning, match="column names that are no text.*called x0, x1") as said:
+    with pytest.warns(UserWarning, match="column names that are not text.*called x0, x1") as said:
         model = ISLaBRegressor(**QUICK).fit(x, np.arange(6.0))
     assert model.network_.scale.names == ("x0", "x1")
     assert said[0].filename == __file__
