@@ -4,27 +4,35 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
-CPP := $(wildcard src/islab/learn/engines/native/*.h src/islab/learn/engines/native/*.cpp)
+PIP := -m pip install --quiet --disable-pip-version-check
+INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
+CPP := $(wildcard $(foreach room,engines sample,$(addprefix src/islab/learn/$(room)/native/*.,h cpp)))
 
 # Tests compare with laplace-torch. It asks for torchvision, which it does not need and which must
 # not be of another build than torch: hence without its dependencies, and those it needs by name.
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow fuzz lint format bench reproduce docs wheel sanitized sanitize clean
+.PHONY: setup demo test test-slow test-floors test-newest fuzz lint format bench reproduce docs wheel \
+  sanitized sanitize clean
 
-setup: $(STAMP)
+setup: $(DEVELOPED)
 
-$(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/islab/learn/*/native/*.cpp src/islab/learn/*/native/*.h)
+# What a user needs: the package with its compiled modules, and matplotlib.
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(CPP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  -c constraints.txt -e '.[dev,docs]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps $(ORACLE)
-	touch $(STAMP)
+	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python $(PIP) -c constraints.txt -e '.[plots]'
+	touch $@
 
-demo: setup
+# What tests, lint, pages and benchmarks need besides.
+$(DEVELOPED): $(INSTALLED)
+	$(BIN)/python $(PIP) -c constraints.txt torch==2.13.0
+	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python $(PIP) -c constraints.txt -e '.[dev,docs]'
+	$(BIN)/python $(PIP) -c constraints.txt --no-deps $(ORACLE)
+	touch $@
+
+demo: $(INSTALLED)
 	$(BIN)/islab demo
 
 test: setup
@@ -33,17 +41,33 @@ test: setup
 test-slow: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n 2
 
+# The run-time dependencies at the lowest versions that pyproject.toml names, and at the newest there
+# are. Without torch: files of tests that need it are left out, which the first lines say. Old
+# releases warn of what newer ones of their own dependencies deprecate.
+ROOMS := $(addprefix tests/,core estimators io tables cli explain evaluate report plots export)
+TESTERS := pytest pytest-xdist hypothesis
+
+test-floors: constraints-floors.txt
+	$(PYTHON) -m venv --clear build/floors
+	ISLAB_REQUIRE_KERNEL=1 build/floors/bin/python $(PIP) -c constraints-floors.txt '.[plots]' $(TESTERS)
+	OMP_NUM_THREADS=1 build/floors/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(ROOMS)
+
+test-newest:
+	$(PYTHON) -m venv --clear build/newest
+	ISLAB_REQUIRE_KERNEL=1 build/newest/bin/python $(PIP) --upgrade '.[plots]' $(TESTERS)
+	OMP_NUM_THREADS=1 build/newest/bin/python -m pytest -n 2 $(ROOMS)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/oxlint --quiet src/islab/report
-	if command -v clang-format > /dev/null; then clang-format --dry-run --Werror $(CPP); fi
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
 
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	clang-format -i $(CPP)
+	$(BIN)/clang-format -i $(CPP)
 
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.steps

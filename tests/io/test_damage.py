@@ -132,11 +132,21 @@ def test_every_array_is_needed(model, tmp_path, sparse):
         assert refused(write(tmp_path / "m", description, fewer)), name
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, bool, np.complex64])
+@pytest.mark.parametrize("dtype", [np.float16, np.int8, np.uint64, bool])
 def test_arrays_of_another_type_are_refused(model, tmp_path, dtype):
     description, arrays = state_of(model, sparse=True)
     wrong = {**arrays, "mu": arrays["mu"].astype(dtype)}
     assert refused(write(tmp_path / "m", description, wrong))
+
+
+def test_complex_numbers_are_refused(model, tmp_path):
+    description, arrays = state_of(model, sparse=True)
+    wrong = {**arrays, "mu": arrays["mu"].astype(np.complex64)}
+    try:
+        path = write(tmp_path / "m", description, wrong)
+    except SafetensorError:
+        pytest.skip("this version of safetensors does not write them")
+    assert refused(path)
 
 
 def test_numbers_that_are_not_finite_are_refused(model, tmp_path):

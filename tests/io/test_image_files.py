@@ -12,6 +12,7 @@ OLD = Path(__file__).parent / "files" / "v0.1"
 
 
 def test_load_gives_image_models_back(tmp_path):
+    pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     images = rng.random((40, 8, 8))
     labels = np.repeat(["dark", "light"], 20)

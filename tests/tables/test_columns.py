@@ -322,7 +322,7 @@ def test_booleans_with_gaps_are_numbers():
 
 def test_whole_numbers_too_large_for_floats_are_infinite():
     with pytest.raises(ValueError, match="Got inf in column 'a'"):
-        learn(pd.DataFrame({"a": [10**400, 1]}))
+        learn(pd.DataFrame({"a": [10**400, 1]}, dtype=object))
 
 
 def test_large_whole_numbers_are_fine():

@@ -22,6 +22,7 @@ Float = NDArray[np.floating]
 LABEL_KINDS = "biufU"
 TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
+LARGEST_CLASS = 2.0**53
 LARGEST_SCALE = 1e150
 
 
@@ -31,7 +32,8 @@ def detected_task(y: pd.Series) -> str:
         _refuse_text_among_numbers(y)
     if is_bool_dtype(y) or not is_numeric_dtype(y):
         return "classification"
-    whole = bool((y == y.round()).all())
+    # Beyond this all floats are whole, and none of them names a class.
+    whole = bool((y == y.round()).all()) and bool((y.abs() < LARGEST_CLASS).all())
     return "classification" if whole and y.nunique() <= FEW_VALUES else "regression"
 
 

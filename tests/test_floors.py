@@ -1,0 +1,17 @@
+"""The lowest versions of the run-time dependencies, which `make test-floors` installs."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def named_floors() -> list[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["plots"]]
+    return [requirement.replace(">=", "==") for requirement in needed]
+
+
+def test_the_tested_floors_are_those_of_the_package():
+    lines = (ROOT / "constraints-floors.txt").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == named_floors()
