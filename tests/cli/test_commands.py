@@ -69,6 +69,7 @@ def test_the_task_is_said_and_nothing_else_where_no_one_watches(folder, tmp_path
         ([1.0, 2.0, 1.0], "classification"),
         ([1.5, 2.0, 1.0], "regression"),
         (list(range(20)), "regression"),
+        ([1e300, 1e300], "regression"),
         (pd.Categorical([1.5, 2.5, 1.5]), "classification"),
     ],
 )

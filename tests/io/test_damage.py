@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 import islab
 from islab.io.store import VERSION
