@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
     parser.add_argument("data", nargs="?", help="table: .csv, .tsv or .parquet")
     parser.add_argument(
-        "--row", type=int, action="append", help="counted from 0 (the default); repeatable"
+        "--row",
+        type=int,
+        action="append",
+        help="row to explain, counted from 0 (the default); repeatable",
     )
     parser.add_argument(
         "--class", dest="output", metavar="NAME", help="explain this class or output only"

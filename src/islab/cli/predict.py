@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
-    parser.add_argument("--interval", type=float, metavar="LEVEL", help="for example 0.9")
+    parser.add_argument(
+        "--interval", type=float, metavar="LEVEL", help="level of the interval, for example 0.9"
+    )
     parser.add_argument(
         "--average",
         choices=("full", "median"),

@@ -1,7 +1,7 @@
-"""Write a saved model and what it makes of a table to one HTML file.
+"""Write a report on a saved model and its predictions to one HTML file.
 
-The page shows the active paths, explains rows and lets one change their values; with --target
-it also scores the predictions. It needs no network and no other file.
+The page shows the active paths, explains rows and lets the reader change their values. With
+--target it also scores the predictions. It needs no network connection and no other file.
 """
 
 from __future__ import annotations

@@ -90,7 +90,11 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
     """Options that say how to read a table to learn from."""
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
     parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave out; repeatable"
+        "--drop",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="column to leave out; repeatable",
     )
     parser.add_argument(
         "--text",
