@@ -15,7 +15,6 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,10 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from experiments.benchmarks.steps import RESULTS
-from islab.images.classifier import ISLaBImageClassifier
-from islab.images.data import ArraySource, make_source
-from islab.images.training import train_images
-from islab.learn.loop import epoch_order
+from islab.core.convolution.geometry import ImageArchitecture
+from islab.learn.engines.torch.convolution import ConvolutionEngine
+from islab.learn.images import image_stage, starting_posterior
+from islab.learn.loop import epoch_order, run_stage
+from islab.learn.variational import SpikeAndSlab
+from islab.tables.images import ArraySource, make_source
 
 ROWS, CLASSES, BATCH, STEPS = 60_000, 10, 128, 50
 WANTED = 2.5
@@ -72,12 +73,16 @@ def plain_runner(source: ArraySource, channels_last: bool) -> Callable[[], None]
 
 def bayesian_runner(source: ArraySource, posterior: str) -> Callable[[], None]:
     """The same with the convolutional engine and its training loop."""
-    model = ISLaBImageClassifier(posterior=posterior, batch_size=BATCH)
-    stage = model._stage(source)
-    engine = model._engine(source, stage, seed=0)
+    net = ImageArchitecture.build(
+        source.image_shape, (32, 64), 3, 2, hidden=(32,), n_outputs=CLASSES
+    )
+    stage = image_stage(STEPS, BATCH, rate=0.05)
+    start = starting_posterior(net, source.counts(), seed=0)
+    flow = posterior == "flow"
+    engine = ConvolutionEngine(start, source, seed=0, flow=flow, betas=stage.betas)
 
     def run() -> None:
-        train_images(engine, replace(stage, n_steps=STEPS), source, seed=0)
+        run_stage(SpikeAndSlab(engine, stage), stage, n_rows=source.n_rows, seed=0)
 
     return run
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from islab.core.convolution.geometry import MOST_FEATURES, ImageArchitecture
-from islab.images.data import checked_images, checked_labels, make_source, shape_of
+from islab.tables.images import checked_images, checked_labels, make_source, shape_of
 
 
 @pytest.mark.parametrize(("shape", "expected"), [((2, 4, 5), (1, 4, 5)), ((2, 3, 4, 5), (3, 4, 5))])

@@ -85,8 +85,8 @@ def test_examples_are_the_most_doubtful_and_then_the_surest_of_each_class():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [0, 1]}, r"labels of shape \(2,\) for 12 images"),
-        ({"labels": np.full(12, 7)}, "labels with .*7.*, expected the model's classes: 0, 1, 2"),
+        ({"labels": [0, 1]}, r"labels of shape \(2,\), expected \(12,\): one for each image"),
+        ({"labels": np.full(12, 7)}, "class 7 in y, expected those of the training: 0, 1, 2"),
         ({"n_examples": 0}, "n_examples=0"),
         ({"path": "missing/report.html"}, "folder does not exist"),
     ],

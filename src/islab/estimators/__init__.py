@@ -10,3 +10,4 @@ register(
     dict.fromkeys(("ISLaBClassifier", "ISLaBRegressor"), "islab.estimators.islab"),
     state="islab.estimators.state",
 )
+register({"ISLaBImageClassifier": "islab.estimators.images"}, state="islab.estimators.image_state")

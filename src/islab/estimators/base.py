@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from islab.core.families import Uncertainty
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.learnable_covariates import clearly_correlated
-from islab.estimators.predictions import NUMBERS_AT_ONCE, Model, Predictions
+from islab.estimators.posterior import PosteriorEstimator
+from islab.estimators.predictions import NUMBERS_AT_ONCE
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines import Problem
-from islab.learn.history import History
 from islab.tables.columns import ColumnEncoder
 from islab.tables.frames import (
     FEWEST_ROWS,
@@ -47,7 +43,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 ROWS_COMPARED, DRAWS_COMPARED = 1000, 200
 
 
-class NetworkEstimator(SelectorMixin, BaseEstimator):
+class NetworkEstimator(SelectorMixin, PosteriorEstimator):
     """Fitting, draws, selection, explanations and files, whatever method learns the weights.
 
     A class that inherits says how in ``_learn_weights`` and has the parameters ``missing``,
@@ -62,16 +58,10 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
     posterior_: WeightDistribution | None
     network_: SparseNetwork
     columns_: ColumnEncoder
-    history_: History
-    elbo_: float | None
     chosen_: dict[str, float]
     disagreement_: str | None = None
-    interrupted_: bool
-    seed_: int
     n_features_in_: int
     missing: str
-    n_draws: int
-    random_state: Any
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         """Learns from standardised data; ``varies`` says which covariates are not constant."""
@@ -101,7 +91,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         scale = self._scale(columns, covariates, target, outputs, table_weight, likelihood)
         x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
         problem = _weighted(x, y, sample_weight)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = self._new_seed()
         learned = self._learn_weights(problem, likelihood, columns.varies, seed)
         learned.weights.scale = scale
         self.columns_ = columns
@@ -202,95 +192,19 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
     def _check_params(self) -> None:
         check_params(self.get_params(deep=False))
 
-    # -- predicting -----------------------------------------------------------------------
-
-    def predictions(self, X: Any, *, n_draws: int | None = None) -> Predictions:
-        """All that the model predicts for these rows, encoded once and drawn once.
-
-        Parameters
-        ----------
-        X : DataFrame or (rows, columns)
-            Or what this method gave before, which comes back as it is: every method that takes
-            rows to predict takes these too, and does not encode or draw them again.
-        n_draws : int, optional
-            As many as the estimator's ``n_draws`` if not given.
-
-        Returns
-        -------
-        Predictions
-            ``mean``, ``quantiles``, ``interval``, ``uncertainty``, ``log_score`` and ``samples``
-            of the full model and of the median network.
-        """
-        check_is_fitted(self)
-        if isinstance(X, Predictions):
-            if X.network is not self.network_:
-                raise ValueError("Got predictions of another model, expected rows; try the table.")
-            return X if n_draws in (None, X.n_draws) else replace(X, n_draws=n_draws)
-        n_draws = self.n_draws if n_draws is None else n_draws
-        if n_draws < 1:
-            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 1000.")
-        covariates = self.columns_.encode(checked_table(self, X, reset=False))
-        return self._predictions(
-            covariates=covariates,
-            network=self.network_,
-            posterior=self.posterior_,
-            n_draws=n_draws,
-            seed=self.seed_,
-        )
-
-    def _predictions(self, **content: Any) -> Predictions:
-        raise NotImplementedError
-
-    def sample_posterior(
-        self, X: Any, n_draws: int | None = None, *, model: Model | None = None
-    ) -> Float:
-        """Expected targets under coherent draws of the model, (draws, rows, outputs).
-
-        Each draw is one network, the same for all rows: curves drawn from it are whole curves.
-        The mean over draws is the prediction.
-
-        Parameters
-        ----------
-        X : DataFrame or (rows, columns)
-        n_draws : int, optional
-            As many as the estimator's ``n_draws`` if not given.
-        model : {"full", "median"}, optional
-        """
-        return self.predictions(X, n_draws=n_draws).samples(model)
-
-    def decompose_uncertainty(self, X: Any, *, model: Model | None = None) -> Uncertainty:
-        """Variance of each row's target, split into what stays and what more data would remove.
-
-        Parameters
-        ----------
-        X : DataFrame or (rows, columns)
-        model : {"full", "median"}, optional
-
-        Returns
-        -------
-        Uncertainty
-            ``aleatoric``, ``epistemic`` and their sum ``total``, each (rows, outputs).
-        """
-        return self.predictions(X).uncertainty(model)
+    def _encoded(self, X: Any) -> Float:
+        return self.columns_.encode(checked_table(self, X, reset=False))
 
     # -- reading --------------------------------------------------------------------------
 
-    @property
-    def n_used_weights_(self) -> int:
-        """Weights on active paths of the median network."""
-        check_is_fitted(self)
-        return self.network_.n_used_weights
+    def _summary(self) -> ModelSummary:
+        return summarise_model(self)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.columns_.owner_index[self.network_.covariates]] = True
         return mask
-
-    def summary(self) -> ModelSummary:
-        """The covariates that the model uses, their depths and inclusion probabilities."""
-        check_is_fitted(self)
-        return summarise_model(self)
 
     def explain_global(self, X: Any = None, **options: Any) -> GlobalExplanation:
         """The whole network: used weights, covariates, depths.
@@ -355,25 +269,7 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         write_report(path, self, X, y, **options)
 
-    def save(self, path: str | Path, *, sparse: bool = False) -> None:
-        """Writes the model to one file; :func:`islab.load` reads it.
-
-        Parameters
-        ----------
-        path : path
-            Replaced in one move if it exists.
-        sparse : bool
-            Only the median network: a few kilobytes that predict and explain, without the full
-            posterior.
-        """
-        from islab.io.store import save
-
-        save(self, path, sparse=sparse)
-
     # -- showing --------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -381,18 +277,6 @@ class NetworkEstimator(SelectorMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
-
-    def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + self._summary_html()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**options)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._summary_html()
-        return bundle
-
-    def _summary_html(self) -> str:
-        return self.summary()._repr_html_() if self.__sklearn_is_fitted__() else ""
 
 
 def _weighted(x: Float, y: Float, sample_weight: Float | None) -> Problem:

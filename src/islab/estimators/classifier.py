@@ -11,8 +11,9 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from islab.core import families
-from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, Model, NetworkEstimator
-from islab.estimators.predictions import ClassPredictions
+from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
+from islab.estimators.posterior import PosteriorEstimator
+from islab.estimators.predictions import ClassPredictions, Model
 from islab.tables.frames import all_or_nothing, checked_table
 from islab.tables.targets import checked_labels, interval_levels
 
@@ -22,78 +23,17 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 
 
-class NetworkClassifier(ClassifierMixin, NetworkEstimator):
-    """Classes in, probabilities out, whatever method learns the weights.
-
-    A class that inherits may have a parameter ``class_weight``.
-    """
+class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
+    """Class probabilities from draws, whatever the network reads."""
 
     classes_: NDArray
-    class_weight: Any = None
-
-    @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learns from rows and their classes.
-
-        Parameters
-        ----------
-        X : DataFrame or (rows, columns)
-            Numbers, booleans, text and categories; values may be missing.
-        y : (rows,)
-            Classes.
-        sample_weight : (rows,), optional
-            How often each row counts.
-        """
-        self._check_params()
-        table = checked_table(self, X, reset=True)
-        labels = checked_labels(self, y, table)
-        check_classification_targets(labels)
-        weight = self._checked_weight(sample_weight, table)
-        counted = labels if weight is None else labels[weight > 0]
-        classes = np.unique(counted)
-        if len(classes) < 2:
-            only = classes.tolist()[0]
-            raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
-        # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        likelihood = families.likelihood_of_classes(len(classes))
-        self.classes_ = classes
-        self._learn(
-            table,
-            likelihood.class_targets(codes, len(classes)),
-            likelihood=likelihood.name,
-            outputs=likelihood.class_outputs(tuple(str(name) for name in classes)),
-            sample_weight=self._with_class_weight(weight, labels, codes),
-            table_weight=weight,
-        )
-        return self
-
-    def _with_class_weight(
-        self, weight: Float | None, labels: NDArray, codes: NDArray[np.intp]
-    ) -> Float | None:
-        if self.class_weight is None:
-            return weight
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            # A row of weight 2 counts as two rows, here too.
-            total = np.bincount(codes, weight)
-            factor = (total.mean() / total)[codes]
-        else:
-            factor = compute_sample_weight(self.class_weight, labels)
-        wrong = ~((factor >= SMALLEST_WEIGHT) & (factor <= LARGEST_WEIGHT))
-        if wrong.any():
-            raise ValueError(
-                f"Got class_weight={factor[wrong][0]:g} for class {labels[wrong].tolist()[0]!r}, "
-                f"expected numbers from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try to leave "
-                "out the rows of a class that should not count."
-            )
-        return factor if weight is None else factor * weight
 
     def predict_proba(self, X: Any, *, model: Model | None = None) -> Float:
         """Probability of each class, averaged over draws of the model, (rows, classes).
 
         Parameters
         ----------
-        X : DataFrame or (rows, columns)
+        X : table or images, as in ``fit``
         model : {"full", "median"}, optional
             Average over the full posterior, which is the default and mostly predicts better, or
             over the median network, which is the one that pictures and explanations show. A file
@@ -155,3 +95,69 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     def _predictions(self, **content: Any) -> ClassPredictions:
         return ClassPredictions(**content, classes=self.classes_)
+
+
+class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
+    """Classes in, probabilities out, whatever method learns the weights.
+
+    A class that inherits may have a parameter ``class_weight``.
+    """
+
+    class_weight: Any = None
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learns from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+            Numbers, booleans, text and categories; values may be missing.
+        y : (rows,)
+            Classes.
+        sample_weight : (rows,), optional
+            How often each row counts.
+        """
+        self._check_params()
+        table = checked_table(self, X, reset=True)
+        labels = checked_labels(self, y, table)
+        check_classification_targets(labels)
+        weight = self._checked_weight(sample_weight, table)
+        counted = labels if weight is None else labels[weight > 0]
+        classes = np.unique(counted)
+        if len(classes) < 2:
+            only = classes.tolist()[0]
+            raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
+        # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
+        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        likelihood = families.likelihood_of_classes(len(classes))
+        self.classes_ = classes
+        self._learn(
+            table,
+            likelihood.class_targets(codes, len(classes)),
+            likelihood=likelihood.name,
+            outputs=likelihood.class_outputs(tuple(str(name) for name in classes)),
+            sample_weight=self._with_class_weight(weight, labels, codes),
+            table_weight=weight,
+        )
+        return self
+
+    def _with_class_weight(
+        self, weight: Float | None, labels: NDArray, codes: NDArray[np.intp]
+    ) -> Float | None:
+        if self.class_weight is None:
+            return weight
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            # A row of weight 2 counts as two rows, here too.
+            total = np.bincount(codes, weight)
+            factor = (total.mean() / total)[codes]
+        else:
+            factor = compute_sample_weight(self.class_weight, labels)
+        wrong = ~((factor >= SMALLEST_WEIGHT) & (factor <= LARGEST_WEIGHT))
+        if wrong.any():
+            raise ValueError(
+                f"Got class_weight={factor[wrong][0]:g} for class {labels[wrong].tolist()[0]!r}, "
+                f"expected numbers from {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; try to leave "
+                "out the rows of a class that should not count."
+            )
+        return factor if weight is None else factor * weight

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,13 +81,6 @@ class ISLaBEstimator(NetworkEstimator):
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         params = self.get_params(deep=False)
-        if self.checkpoint is not None and self.random_state is None:
-            warnings.warn(
-                "Got a checkpoint without a random_state: each fit has a seed of its own, and "
-                "none continues another; try random_state=0.",
-                UserWarning,
-                stacklevel=4,
-            )
         n_outputs = problem.y.shape[1]
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         x = problem.x[:, learnable(varies)]

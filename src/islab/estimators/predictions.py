@@ -183,19 +183,23 @@ class Predictions:
         """The predictor of some rows; that of all is kept if it fits in memory."""
         if model in self._predictors:
             return self._predictors[model][:, rows]
+        draws = self._computed(model, self.covariates[rows])
+        if draws.shape[1] == len(self) and draws.size <= NUMBERS_AT_ONCE:
+            self._predictors[model] = draws
+            self._weights.pop(model, None)
+        return draws
+
+    def _computed(self, model: Model, covariates: Float) -> Float:
+        """The predictor of these rows under each draw, (draws, rows, outputs)."""
         used = self.network.covariates if model == "median" else slice(None)
-        x = self.network.scale.standardise(self.covariates[rows], used)
+        x = self.network.scale.standardise(covariates, used)
         net = self._source(model).architecture
         draws: Float = np.empty((self.n_draws, len(x), net.n_outputs))
         start = 0
         for weights, biases in self._drawn(model):
             draws[start : start + len(weights)] = forward(net, weights, biases, x)
             start += len(weights)
-        draws = self.network.scale.restore(draws)
-        if len(x) == len(self) and draws.size <= NUMBERS_AT_ONCE:
-            self._predictors[model] = draws
-            self._weights.pop(model, None)
-        return draws
+        return self.network.scale.restore(draws)
 
     def _drawn(self, model: Model) -> Iterator[Weights]:
         """Draws of the weights in parts; kept if they fit in memory."""
@@ -319,7 +323,7 @@ class ClassPredictions(Predictions):
 
     def observed(self, y: ArrayLike) -> NDArray:
         """The classes of the rows, checked, (rows,)."""
-        found = checked_labels(self, y, self.covariates)
+        found = self._labels(y)
         unknown = found[~np.isin(found, self.classes)]
         if len(unknown):
             raise ValueError(
@@ -327,6 +331,9 @@ class ClassPredictions(Predictions):
                 f"{', '.join(map(str, self.classes))}."
             )
         return found
+
+    def _labels(self, y: ArrayLike) -> NDArray:
+        return checked_labels(self, y, self.covariates)
 
     def response(self, predictor: Float) -> Float:
         """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""

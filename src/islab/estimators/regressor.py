@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
-from islab.estimators.base import Model, NetworkEstimator
-from islab.estimators.predictions import NumberPredictions
+from islab.estimators.base import NetworkEstimator
+from islab.estimators.predictions import Model, NumberPredictions
 from islab.tables.frames import all_or_nothing, checked_table
 from islab.tables.targets import (
     checked_numbers,

@@ -105,7 +105,7 @@ def from_state(
         estimator.network_ = estimator.posterior_.median()
     else:
         estimator.network_ = read_network(record, architecture_of(record), lambda: scale, held)
-    estimator.history_ = _history(held)
+    estimator.history_ = history_of(held)
     estimator.elbo_ = record.elbo
     if set(record.chosen) - set(estimator.get_params(deep=False)):
         raise ValueError("it has chosen an unknown parameter")
@@ -163,7 +163,8 @@ def _weights(
     return read_weights(cls.weights_type, net, record.likelihood, held, **others)
 
 
-def _history(held: Held) -> History:
+def history_of(held: Held) -> History:
+    """What a file tells of training, which a sparse one does not."""
     if "history" not in held:
         return History()
     return History.from_array(held.numbers("history", (None, len(COLUMNS))))

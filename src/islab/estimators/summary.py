@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,11 @@ from islab.core.names import printable, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
+    from islab.core.convolution.posterior import SparseImageNetwork
+    from islab.core.sparse import SparseNetwork
     from islab.estimators.base import NetworkEstimator
+    from islab.estimators.images import ISLaBImageClassifier
+    from islab.estimators.posterior import PosteriorEstimator
 
 NAME_LENGTH = 36
 LINES_SHOWN = 30
@@ -31,33 +35,29 @@ COLUMNS = [
 
 
 @dataclass(frozen=True)
-class ModelSummary:
-    """Facts about a model and a table of the covariates it uses.
+class Summary:
+    """Facts about a model and a table of its parts.
 
     Attributes
     ----------
     title : str
     facts : dict
         Name and value of each fact, ready to read.
-    covariates : DataFrame
-        A line for each used covariate: its variable, how many used weights start at it, their
-        mean inclusion probability, the posterior probability that some active path starts at it
-        (NaN for sparse files), and the least and greatest depth from which it contributes.
     """
 
     title: str
     facts: dict[str, str]
-    covariates: pd.DataFrame
+    table_name: ClassVar[str]
 
     def to_frame(self) -> pd.DataFrame:
-        """The table of used covariates."""
-        return self.covariates.copy()
+        """The table."""
+        return getattr(self, self.table_name).copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Facts and table in JSON's types."""
-        lines = self.covariates.to_dict(orient="records")
-        covariates = [{k: None if v != v else v for k, v in line.items()} for line in lines]
-        return {"title": self.title, "facts": self.facts, "covariates": covariates}
+        frame = self.to_frame()
+        lines = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+        return {"title": self.title, "facts": self.facts, self.table_name: lines}
 
     def __str__(self) -> str:
         width = max(map(len, self.facts))
@@ -67,9 +67,46 @@ class ModelSummary:
     __repr__ = __str__
 
     def _lines(self) -> list[str]:
+        """The table as text."""
+        raise NotImplementedError
+
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The table's head and its rows, ready to read."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        facts = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self.facts.items()
+        )
+        head, rows = self._cells()
+        body = "".join(_html_row("td", row) for row in rows)
+        return (
+            f"<div><h4>{escape(self.title)}</h4><table>{facts}</table>"
+            f"<table><thead>{_html_row('th', head)}</thead><tbody>{body}</tbody></table></div>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class ModelSummary(Summary):
+    """Facts about a model of tables and the covariates it uses.
+
+    Attributes
+    ----------
+    covariates : DataFrame
+        A line for each used covariate: its variable, how many used weights start at it, their
+        mean inclusion probability, the posterior probability that some active path starts at it
+        (NaN for sparse files), and the least and greatest depth from which it contributes.
+    """
+
+    covariates: pd.DataFrame
+    table_name = "covariates"
+
+    def _lines(self) -> list[str]:
         if self.covariates.empty:
             return ["  No covariate is kept: what is left predicts the same for all rows."]
-        rows = self._rows()
+        rows = self._cells()[1]
         width = max(len(row[0]) for row in (HEAD, *rows))
         left = len(self.covariates) - len(rows)
         lines = [
@@ -78,21 +115,33 @@ class ModelSummary:
         ]
         return [*lines, f"  ... and {left} more"] if left else lines
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         shown = self.covariates.head(LINES_SHOWN)
-        return [tuple(_cells(line)) for line in shown.to_dict(orient="records")]
+        return HEAD, [tuple(_cells(line)) for line in shown.to_dict(orient="records")]
 
-    def _repr_html_(self) -> str:
-        facts = "".join(
-            f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{escape(value)}</td></tr>"
-            for name, value in self.facts.items()
-        )
-        body = "".join(_html_row("td", row) for row in self._rows())
-        return (
-            f"<div><h4>{escape(self.title)}</h4><table>{facts}</table>"
-            f"<table><thead>{_html_row('th', HEAD)}</thead><tbody>{body}</tbody></table></div>"
-        )
+
+@dataclass(frozen=True, repr=False)
+class ImageSummary(Summary):
+    """Facts about a model of images and its layers.
+
+    Attributes
+    ----------
+    layers : DataFrame
+        A line for each convolution and each layer of the head: channels or units and weights
+        before training, how many are used, how many kernels (one for each pair of channels) were
+        pruned away whole.
+    """
+
+    layers: pd.DataFrame
+    table_name = "layers"
+
+    def _lines(self) -> list[str]:
+        table = self.layers.astype("string").fillna("-").to_string(index=False).splitlines()
+        return [f"  {line}" for line in table]
+
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        table = self.layers.astype("string").fillna("-")
+        return tuple(table.columns), list(table.itertuples(index=False, name=None))
 
 
 def _html_row(tag: str, cells: tuple[str, ...]) -> str:
@@ -110,20 +159,31 @@ def _cells(line: dict[str, Any]) -> list[str]:
     ]
 
 
-def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
-    """The summary of a fitted estimator."""
-    network = estimator.network_
-    facts = {
+def _size(network: SparseNetwork | SparseImageNetwork, outputs: tuple[str, ...]) -> dict[str, str]:
+    return {
         "likelihood": network.likelihood,
-        "outputs": shortened(printable(", ".join(network.scale.outputs)), 2 * NAME_LENGTH),
-        "used weights": f"{estimator.n_used_weights_} of {network.n_weights_initial}",
-        "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
-        "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
+        "outputs": shortened(printable(", ".join(outputs)), 2 * NAME_LENGTH),
+        "used weights": f"{network.n_used_weights} of {network.n_weights_initial}",
     }
+
+
+def _training(estimator: PosteriorEstimator) -> dict[str, str]:
+    facts = {}
     if estimator.interrupted_:
         facts["training"] = "interrupted before its end; the best model so far"
     if estimator.elbo_ is not None:
         facts["ELBO"] = f"{estimator.elbo_:.2f}"
+    return facts
+
+
+def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
+    """The summary of a fitted estimator."""
+    network = estimator.network_
+    facts = _size(network, network.scale.outputs) | {
+        "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
+        "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
+    }
+    facts |= _training(estimator)
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
     if families.likelihood(network.likelihood).learns_noise:
         sds = network.noise_in_units() ** 0.5
@@ -144,3 +204,62 @@ def _used_covariates(estimator: NetworkEstimator) -> pd.DataFrame:
     used = frame[frame["weights"] > 0].astype({"min_depth": int, "max_depth": int})
     order = ["used_probability", "inclusion", "weights"]
     return used[COLUMNS].sort_values(order, ascending=False, ignore_index=True)
+
+
+def summarise_images(estimator: ISLaBImageClassifier) -> ImageSummary:
+    """The summary of a fitted classifier of images."""
+    network = estimator.network_
+    pixels = network.receptive_field()
+    head_density = network.head.density
+    facts = _size(network, network.head.scale.outputs) | {
+        "density": f"{network.kernel_density:.2%} of kernels, {head_density:.2%} of the head",
+        "used features": f"{len(network.head.covariates)} of {_n_features(network)}",
+        "used pixels": f"{int(pixels.sum())} of {pixels.size}",
+    }
+    facts |= _training(estimator)
+    return ImageSummary(type(estimator).__name__, facts, _layers(network))
+
+
+def _n_features(network: SparseImageNetwork) -> int:
+    height, width, _ = network.architecture.feature_shape
+    channels = network.n_channels[-1] if network.n_channels else network.architecture.image_shape[0]
+    return height * width * channels
+
+
+def _layers(network: SparseImageNetwork) -> pd.DataFrame:
+    import pandas as pd
+
+    lines = []
+    below = network.architecture.image_shape[0]
+    for number, kernel in enumerate(network.kernels):
+        layer = network.architecture.convolutions[number]
+        pairs = len(np.unique(kernel.edges // layer.kernel_size**2))
+        total = below * network.n_channels[number]
+        lines.append(
+            {
+                "layer": f"convolution {number + 1}",
+                "units": network.n_channels[number],
+                "used units": len(network.channels[number]),
+                "weights": kernel.n_weights_initial,
+                "used weights": kernel.n_used_weights,
+                "kernels": total,
+                "pruned kernels": total - pairs,
+            }
+        )
+        below = network.n_channels[number]
+    frame = pd.DataFrame([*lines, *_head_lines(network)])
+    return frame.astype({name: "Int64" for name in frame.columns if name != "layer"})
+
+
+def _head_lines(network: SparseImageNetwork) -> list[dict[str, object]]:
+    head = network.head
+    into = head.edge_layers()
+    last = head.architecture.n_layers - 1
+    return [
+        {
+            "layer": f"head {number + 1}" if number < last else "output",
+            "used units": width,
+            "used weights": int((into == number).sum()),
+        }
+        for number, width in enumerate(head.architecture.widths)
+    ]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core.dependencies import needed
 from islab.features.pixels import unit_pixels
 from islab.features.store import FeatureStore, image_keys
-from islab.images.data import checked_images, shape_of
+from islab.tables.images import checked_images, shape_of
 
 if TYPE_CHECKING:
     from islab.features.backbones import Backbone

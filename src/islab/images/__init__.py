@@ -2,10 +2,9 @@
 
 from islab.core.convolution.geometry import ImageArchitecture
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
-from islab.images.classifier import ISLaBImageClassifier
-from islab.images.explain import ImageExplanation, explain_images
-from islab.images.summary import ImageSummary
-from islab.io.kinds import register
+from islab.estimators.images import ISLaBImageClassifier
+from islab.estimators.summary import ImageSummary
+from islab.explain.images import ImageExplanation, explain_images
 from islab.report.images import write_image_report
 
 __all__ = [
@@ -18,5 +17,3 @@ __all__ = [
     "explain_images",
     "write_image_report",
 ]
-
-register({"ISLaBImageClassifier": "islab.images.classifier"}, state="islab.images.state")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray]
 
 # Imported when a file asks for a kind that is not registered yet.
-_PACKAGES = ("islab.estimators", "islab.images", "islab.baselines")
+_PACKAGES = ("islab.estimators", "islab.baselines")
 
 
 class State(Protocol):

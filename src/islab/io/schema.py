@@ -111,6 +111,7 @@ class ImageRecord(Struct):
     elbo: float
     seed: Seed
     network: ImageNetworkRecord | None = None
+    interrupted: bool = False
 
 
 class ArrayRecord(Struct, forbid_unknown_fields=True):

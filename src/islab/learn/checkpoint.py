@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +34,16 @@ def own_folder(checkpoint: str | Path, owner: str) -> Path:
             f"Got checkpoint={str(checkpoint)!r}, which is a file, expected a folder."
         ) from error
     return folder
+
+
+def close(folder: Path | None, interrupted: bool) -> None:
+    """Warns of a fit that was interrupted; removes the folder of one that is done."""
+    if interrupted:
+        warnings.warn(
+            "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=3
+        )
+    elif folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass

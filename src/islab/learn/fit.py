@@ -6,7 +6,6 @@ independent weights have found, which is small by then.
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.core.priors import Prior
-from islab.learn.checkpoint import Checkpoint, own_folder
+from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.engines.base import LARGEST_LAMBDA
 from islab.learn.history import History, ProgressBar, Together
@@ -135,12 +134,7 @@ def fit(
                 raise
             best = replace(best, interrupted=True)
     assert best is not None
-    if best.interrupted:
-        warnings.warn(
-            "Training was interrupted; the best model so far is kept.", UserWarning, stacklevel=2
-        )
-    elif session.folder is not None:
-        shutil.rmtree(session.folder, ignore_errors=True)
+    close(session.folder, best.interrupted)
     return best
 
 

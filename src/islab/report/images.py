@@ -18,7 +18,7 @@ from islab.report.environment import render
 from islab.scores import score_classes
 
 if TYPE_CHECKING:
-    from islab.images.classifier import ISLaBImageClassifier, Model
+    from islab.estimators.images import ISLaBImageClassifier
 
 Float = NDArray[np.floating]
 
@@ -85,11 +85,11 @@ def write_image_report(
     title : str, optional
     """
     writable(path)
-    labels = _checked_labels(labels, images, model.classes_)
+    found = model.predictions(images)
+    labels = found.observed(labels)
     if n_examples < 1:
         raise ValueError(f"Got n_examples={n_examples}, expected at least 1; try 6.")
-    kinds: list[Model] = ["median"] if model.posterior_ is None else ["full", "median"]
-    probability = {kind: model.predict_proba(images, model=kind) for kind in kinds}
+    probability = {kind: found.mean(kind) for kind in reversed(found.models)}
     rows = telling_rows(probability["median"], np.searchsorted(model.classes_, labels), n_examples)
     summary = model.summary()
     table = summary.layers.astype("string").fillna("")
@@ -100,14 +100,13 @@ def write_image_report(
         n_images=len(labels),
         headings=SCORES,
         scores={
-            kind: score_classes(labels, found, model.classes_)
-            for kind, found in probability.items()
+            kind: score_classes(labels, each, model.classes_) for kind, each in probability.items()
         },
         layers=(list(table.columns), table.to_numpy().tolist()),
         maps=_picture(model.plot_pixels()),
         level=level,
         examples=[
-            _example(model, images, row, str(labels[row]), n_draws=n_draws, level=level)
+            _example(model, found.covariates, row, str(labels[row]), n_draws=n_draws, level=level)
             for row in rows
         ],
     )
@@ -131,19 +130,6 @@ def telling_rows(probability: Float, codes: NDArray[np.intp], n_rows: int) -> li
         for members in (np.flatnonzero(codes == code) for code in np.unique(codes))
     ]
     return list(dict.fromkeys([*doubtful, *sure]))[:n_rows]
-
-
-def _checked_labels(labels: ArrayLike, images: Any, classes: NDArray) -> NDArray:
-    found = np.asarray(labels)
-    if found.ndim != 1 or len(found) != len(images):
-        raise ValueError(
-            f"Got labels of shape {found.shape} for {len(images)} images, expected one for each."
-        )
-    unknown = np.setdiff1d(found, classes)
-    if len(unknown):
-        known = ", ".join(map(str, classes))
-        raise ValueError(f"Got labels with {unknown[0]!r}, expected the model's classes: {known}.")
-    return found
 
 
 def _example(

@@ -161,6 +161,10 @@ class ImageArchitecture:
         return prod(self.image_shape)
 
     @property
+    def n_outputs(self) -> int:
+        return self.head.n_outputs
+
+    @property
     def n_kernel_weights(self) -> int:
         return sum(layer.dense.n_weights for layer in self.convolutions)
 

@@ -19,8 +19,8 @@ from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork,
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
-from islab.images.classifier import ISLaBImageClassifier
-from islab.images.settings import check_image_params
+from islab.estimators.images import ISLaBImageClassifier
+from islab.estimators.state import history_of
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.schema import (
     CLASS_TYPES,
@@ -32,11 +32,10 @@ from islab.io.schema import (
     params_of,
     plain_param,
 )
-from islab.learn.history import COLUMNS, History
 
 Arrays = dict[str, NDArray]
 
-NOT_KEPT = ("augment", "random_state")
+NOT_KEPT = ("augment", "random_state", "checkpoint")
 # A median network names its features: this many, and so many for each byte of the file.
 FREE_FEATURES, FEATURES_PER_BYTE = 2**18, 16
 # Numbers that the kernels of one layer see in one image.
@@ -53,6 +52,7 @@ def state_of(model: ISLaBImageClassifier, *, sparse: bool) -> tuple[dict[str, An
         "image_shape": [int(size) for size in model.image_shape_],
         "classes": {"type": CLASS_TYPES[classes.dtype.kind], "values": classes.tolist()},
         "elbo": float(model.elbo_),
+        **({"interrupted": True} if model.interrupted_ else {}),
         "seed": int(model.seed_),
     }
     if sparse:
@@ -99,18 +99,18 @@ def from_state(
     wide = {name: a.astype(float) if a.dtype.kind == "f" else a for name, a in arrays.items()}
     held = Held(wide)
     model = cls(**params_of(record.params, set(cls().get_params(deep=False)) - {*NOT_KEPT}))
-    check_image_params(model.get_params(deep=False))
+    model._check_params()
     model.classes_ = classes_of(record.classes.type, record.classes.values)
     model.image_shape_ = record.image_shape
-    model.elbo_, model.seed_, model.history_ = record.elbo, record.seed, History()
+    model.elbo_, model.seed_, model.interrupted_ = record.elbo, record.seed, record.interrupted
     net = model._architecture(model.image_shape_, len(model.classes_))
     if record.network is not None:
         model.posterior_ = None
         model.network_ = _small_network(net, record.network, held, model._output_names())
     else:
         _require_small(net, held)
-        model.history_ = History.from_array(held.numbers("history", (None, len(COLUMNS))))
         model._take(_posterior(net, len(model.classes_), held))
+    model.history_ = history_of(held)
     held.require_no_others()
     return model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ class ArraySource:
     codes: NDArray[np.intp]
     classes: NDArray
     batch_size: int
+    shuffled: ClassVar[bool] = True
 
     @property
     def image_shape(self) -> Shape:
@@ -61,6 +62,13 @@ class ArraySource:
         rows = np.sort(rows)
         return as_pixels(self.images[rows]), self.codes[rows]
 
+    def content(self) -> Iterator[bytes]:
+        """All that the source holds, to tell it from others."""
+        yield repr((self.images.shape, self.images.dtype, self.classes.tolist())).encode()
+        yield self.codes.tobytes()
+        for start in range(0, self.n_rows, ROWS_AT_ONCE):
+            yield np.ascontiguousarray(self.images[start : start + ROWS_AT_ONCE]).tobytes()
+
 
 @dataclass(frozen=True, eq=False)
 class StreamSource:
@@ -83,6 +91,7 @@ class StreamSource:
     n_rows: int
     n_batches: int
     rows_of_class: NDArray[np.intp]
+    shuffled: ClassVar[bool] = False
     _cursor: _Cursor = field(default_factory=lambda: _Cursor())
 
     def counts(self) -> NDArray[np.intp]:
@@ -100,6 +109,11 @@ class StreamSource:
                 "same data in each epoch."
             )
         return images, codes
+
+    def content(self) -> Iterator[bytes]:
+        """What its first pass has counted: a stream need not give the same pixels again."""
+        counted = (self.image_shape, self.n_batches, self.rows_of_class.tolist())
+        yield repr((counted, self.classes.tolist())).encode()
 
 
 @dataclass

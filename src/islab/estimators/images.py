@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
@@ -17,24 +16,70 @@ from islab.core.convolution.geometry import ImageArchitecture, Shape
 from islab.core.convolution.network import forward
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.core.dependencies import needed
-from islab.core.posterior import Initial
-from islab.core.priors import EmpiricalBayes
-from islab.estimators.settings import hidden_widths
-from islab.images.data import Source, checked_images, make_source, pixel_chunks
-from islab.images.explain import ImageExplanation, explain_images
-from islab.images.settings import check_image_params, engine_choice
-from islab.images.summary import ImageSummary, summarise_images
-from islab.images.training import train_images
-from islab.learn.history import History, ProgressBar
-from islab.learn.loop import STEPS_AT_ONCE
-from islab.learn.stage import Schedule, Stage
-from islab.tables.targets import interval_levels
+from islab.estimators.classifier import PosteriorClassifier
+from islab.estimators.parameter_checks import Rules, count, one_of, positive, widths
+from islab.estimators.predictions import ClassPredictions, Model
+from islab.estimators.settings import check_params, hidden_widths, keeps_interrupted
+from islab.estimators.summary import ImageSummary, summarise_images
+from islab.explain.images import ImageExplanation, explain_images
+from islab.learn.engines import EngineChoice
+from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
+from islab.learn.images import fit_images, image_stage, starting_posterior
+from islab.tables.frames import all_or_nothing
+from islab.tables.images import as_pixels, checked_images, checked_labels, make_source, pixel_chunks
 
 Float = NDArray[np.floating]
-Model = Literal["full", "median"]
+
+_COUNT = "a whole number of at least 1"
+_EACH = "a whole number, or one for each layer"
+_RULES: Rules = {
+    "channels": (
+        lambda value: isinstance(value, Sequence | np.ndarray) and widths(value),
+        "whole numbers such as (32, 64)",
+    ),
+    "kernel_size": (widths, _EACH),
+    "stride": (widths, _EACH),
+    "pool": (widths, _EACH),
+    "hidden_layer_sizes": (widths, "widths such as (32,), or ()"),
+    "batch_size": (count, _COUNT),
+    "max_epochs": (count, _COUNT),
+    "learning_rate_init": (positive, "a positive number"),
+    "augment": (lambda value: value is None or callable(value), "a function of a batch, or None"),
+}
 
 
-class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImagePredictions(ClassPredictions):
+    """Predictions of a classifier of images, which are its covariates as they are."""
+
+    network: SparseImageNetwork  # type: ignore[assignment]
+    posterior: ImagePosterior | None  # type: ignore[assignment]
+
+    @property
+    def noise(self) -> Float:
+        return self.network.head.noise_in_units()
+
+    def _labels(self, y: ArrayLike) -> NDArray:
+        return checked_labels(y, len(self))
+
+    def _computed(self, model: Model, covariates: NDArray) -> Float:
+        return np.stack([self._under(model, number, covariates) for number in range(self.n_draws)])
+
+    def _under(self, model: Model, number: int, images: NDArray) -> Float:
+        """The predictor under one draw, (rows, outputs), which does not depend on other rows."""
+        rng = np.random.default_rng([self.seed, number])
+        if model == "median" or self.posterior is None:
+            net, numbers = self.network.architecture, self.network.draw(rng)
+            columns = self.network.head.covariates
+        else:
+            net, numbers = self.posterior.architecture, self.posterior.draw(rng).astype(np.float32)
+            columns = None
+        return np.concatenate(
+            [forward(net, numbers, pixels, columns) for pixels in pixel_chunks(images)]
+        )
+
+
+class ISLaBImageClassifier(PosteriorClassifier):
     """Bayesian convolutional network with few weights that explains each probability by pixels.
 
     Convolutions with spike-and-slab weights, then an input-skip network whose covariates are the
@@ -74,6 +119,14 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         the same each time.
     verbose : bool
         Show a progress bar.
+    checkpoint : path, optional
+        Folder in which a fit keeps its state, so that the same fit continues from there after a
+        crash and ends in the same model; emptied once the fit is done. Needs a ``random_state``,
+        and the same batches from a stream; random numbers of ``augment`` are its own.
+    on_interrupt : {"auto", "raise", "keep"}
+        What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the
+        model so far with a warning. "auto" keeps it in an interactive session with
+        ``verbose=True`` and raises otherwise.
 
     Attributes
     ----------
@@ -87,6 +140,8 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         Used weights as a share of those before training: ``"convolution"``, ``"dense"``, ``"all"``.
     elbo_ : float
     history_ : History
+    interrupted_ : bool
+        Whether training was interrupted and kept before its end.
 
     Examples
     --------
@@ -98,13 +153,10 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
     (60, 2)
     """
 
-    classes_: NDArray
     image_shape_: Shape
     network_: SparseImageNetwork
     posterior_: ImagePosterior | None
-    history_: History
     elbo_: float
-    seed_: int
 
     def __init__(
         self,
@@ -124,6 +176,8 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         device: str = "cpu",
         random_state: Any = None,
         verbose: bool = False,
+        checkpoint: str | Path | None = None,
+        on_interrupt: str = "auto",
     ) -> None:
         self.channels = channels
         self.kernel_size = kernel_size
@@ -140,10 +194,13 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
     # -- learning -------------------------------------------------------------------------
 
-    def fit(self, images: Any, labels: ArrayLike | None = None) -> ISLaBImageClassifier:
+    @all_or_nothing
+    def fit(self, images: Any, labels: ArrayLike | None = None) -> Self:
         """Learns from images and their classes.
 
         Parameters
@@ -156,49 +213,43 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         labels : (n,), optional
             Classes; a stream brings its own.
         """
-        params = self.get_params(deep=False)
-        check_image_params(params)
+        self._check_params()
         needed("torch", "Fitting an image classifier", "islab-bnn[torch]")
-        engine_choice(params).resolve()
+        self._engine_choice().resolve()
         source = make_source(images, labels, self.batch_size)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        stage = self._stage(source)
-        engine = self._engine(source, stage, seed)
-        with ProgressBar(stage.n_steps, enabled=self.verbose) as bar:
-            history = train_images(engine, stage, source, seed=seed, report=bar.report)
-        self.classes_ = source.classes
-        self.image_shape_ = source.image_shape
-        self.history_, self.seed_ = history, seed
-        # The last records each come from a few batches; together they are less noisy.
-        recent = history.column("elbo")[-max(1, source.n_batches // STEPS_AT_ONCE) :]
-        self.elbo_ = float(np.mean(recent))
-        self._take(engine.posterior())
+        seed = self._new_seed()
+        net = self._architecture(source.image_shape, len(source.classes))
+        found = fit_images(
+            starting_posterior(net, source.counts(), seed),
+            source,
+            image_stage(
+                self.max_epochs * source.n_batches, self.batch_size, self.learning_rate_init
+            ),
+            seed=seed,
+            flow=self.posterior == "flow",
+            augment=self.augment,
+            device=self.device,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
+        )
+        self.classes_, self.image_shape_ = source.classes, source.image_shape
+        self.history_, self.elbo_, self.seed_ = found.history, found.elbo, seed
+        self.interrupted_ = found.interrupted
+        self._take(found.posterior)
         return self
 
-    def _engine(self, source: Source, stage: Stage, seed: int) -> Any:
-        from islab.learn.engines.torch.convolution import ConvolutionEngine
+    def _check_params(self) -> None:
+        """Refuses values that no fit can use."""
+        linear = families.activations(piecewise_linear=True)
+        activation = (one_of(*linear), f"one of {', '.join(linear)}")
+        check_params(self.get_params(deep=False), {"activation": activation, **_RULES})
+        self._engine_choice()
+        warn_of_old_posterior(self.posterior)
 
-        n_classes = len(source.classes)
-        net = self._architecture(source.image_shape, n_classes)
-        likelihood = families.likelihood_of_classes(n_classes)
-        start = ImagePosterior.initialise(
-            net, np.random.default_rng(seed), Initial(), likelihood.name
-        )
-        # The constant model's predictor, from one row of each class counted so often.
-        share = np.log(source.counts())
-        start.head.bias_mu[net.head.units[-1]] = (
-            share - share.mean() if likelihood.one_hot else share[1] - share[0]
-        )
-        flow = self.posterior == "flow"
-        return ConvolutionEngine(
-            start,
-            source,
-            seed=seed,
-            augment=self.augment,
-            flow=flow,
-            device=self.device,
-            betas=stage.betas,
-        )
+    def _engine_choice(self) -> EngineChoice:
+        """The torch engine on the chosen device."""
+        return EngineChoice("torch", current_posterior(self.posterior), self.device)
 
     def _architecture(self, image_shape: Shape, n_classes: int) -> ImageArchitecture:
         return ImageArchitecture.build(
@@ -210,19 +261,6 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             hidden=hidden_widths(self.hidden_layer_sizes),
             n_outputs=n_classes if n_classes > 2 else 1,
             activation=self.activation,
-        )
-
-    def _stage(self, source: Source) -> Stage:
-        return Stage(
-            n_steps=self.max_epochs * source.n_batches,
-            batch_size=self.batch_size,
-            rate=self.learning_rate_init,
-            lambda_rate=self.learning_rate_init,
-            schedule=Schedule("cosine", warm_up=0.02),
-            kl_ramp=0.5,
-            psi=0.2,
-            empirical_bayes=EmpiricalBayes(),
-            shrink=None,
         )
 
     def _take(self, posterior: ImagePosterior) -> None:
@@ -237,89 +275,19 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
 
     # -- predicting -----------------------------------------------------------------------
 
-    def predict_proba(self, images: Any, *, model: Model | None = None) -> Float:
-        """Probability of each class, averaged over draws of the model, (n, classes).
+    if TYPE_CHECKING:
 
-        Parameters
-        ----------
-        images : (n, height, width) or (n, channels, height, width)
-        model : {"full", "median"}, optional
-            Average over the full posterior, or over the median network, which is the one that
-            pictures and explanations show. If not given, the full posterior where the model has it.
-        """
-        first, *others = self._responses(self._checked(images), model, self.n_draws)
-        return sum(others, first) / self.n_draws
+        def predictions(self, X: Any, *, n_draws: int | None = None) -> ImagePredictions: ...
 
-    def predict(self, images: Any, *, model: Model | None = None) -> NDArray:
-        """The most probable class of each image, (n,)."""
-        return self.classes_[self.predict_proba(images, model=model).argmax(axis=1)]
+        def summary(self) -> ImageSummary: ...
 
-    def sample_posterior(
-        self, images: Any, n_draws: int | None = None, *, model: Model | None = None
-    ) -> Float:
-        """Class probabilities under coherent draws of the model, (draws, n, classes).
+    def _encoded(self, X: Any) -> NDArray:
+        return checked_images(X, self.image_shape_)
 
-        Each draw is one network, the same for all images. The mean over draws is the prediction.
-        """
-        n_draws = self.n_draws if n_draws is None else n_draws
-        if n_draws < 1:
-            raise ValueError(f"Got n_draws={n_draws}, expected at least 1; try 20.")
-        return np.stack(list(self._responses(self._checked(images), model, n_draws)))
-
-    def predict_interval(
-        self, images: Any, level: float = 0.9, *, model: Model | None = None
-    ) -> Float:
-        """Credible interval of the class probabilities, (n, classes, 2).
-
-        With two classes it is that of the second, (n, 2).
-        """
-        levels = interval_levels(level)
-        draws = self.sample_posterior(images, model=model)
-        interval = np.moveaxis(np.quantile(draws, levels, axis=0), 0, -1)
-        return interval[:, 1] if len(self.classes_) == 2 else interval
-
-    def _checked(self, images: Any) -> NDArray:
-        check_is_fitted(self)
-        return checked_images(images, self.image_shape_)
-
-    def _responses(self, images: NDArray, model: Model | None, n_draws: int) -> Iterator[Float]:
-        """Class probabilities of each draw, (rows, classes); draws do not depend on the rows."""
-        for number in range(n_draws):
-            predict = self._drawn(model, np.random.default_rng([self.seed_, number]))
-            yield np.concatenate(
-                [self._probabilities(predict(pixels)) for pixels in pixel_chunks(images)]
-            )
-
-    def _drawn(self, model: Model | None, rng: np.random.Generator) -> Callable[[Float], Float]:
-        """One network: from pixels (rows, height, width, channels) to the predictor."""
-        posterior = self.posterior_
-        if model == "median" or (model is None and posterior is None):
-            net = self.network_
-            numbers, columns = net.draw(rng), net.head.covariates
-            return lambda pixels: forward(net.architecture, numbers, pixels, columns)
-        if model not in (None, "full"):
-            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
-        if posterior is None:
-            raise ValueError(
-                "Got model='full' for a model that was saved with sparse=True, which holds the "
-                "median network only; try model='median', or save it without sparse=True."
-            )
-        drawn = posterior.draw(rng).astype(np.float32)
-        return lambda pixels: forward(posterior.architecture, drawn, pixels)
-
-    def _probabilities(self, eta: Float) -> Float:
-        response = families.likelihood(self.network_.likelihood).mean(eta)
-        if response.shape[-1] > 1:
-            return response
-        return np.concatenate([1 - response, response], axis=-1)
+    def _predictions(self, **content: Any) -> ImagePredictions:
+        return ImagePredictions(**content, classes=self.classes_)
 
     # -- reading --------------------------------------------------------------------------
-
-    @property
-    def n_used_weights_(self) -> int:
-        """Weights on active paths of the median network."""
-        check_is_fitted(self)
-        return self.network_.n_used_weights
 
     @property
     def density_(self) -> dict[str, float]:
@@ -332,10 +300,8 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
             "all": net.n_used_weights / net.n_weights_initial,
         }
 
-    def summary(self) -> ImageSummary:
-        """What the model uses, layer by layer, and which kernels were pruned away."""
-        check_is_fitted(self)
-        return summarise_images(type(self).__name__, self.network_, self.elbo_)
+    def _summary(self) -> ImageSummary:
+        return summarise_images(self)
 
     def explain_local(self, images: Any, **options: Any) -> ImageExplanation:
         """Exact slopes and contributions of every pixel, with credible intervals.
@@ -346,7 +312,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         **options
             Those of :func:`islab.images.explain_images`: ``output``, ``level``, ``n_draws``.
         """
-        (pixels,) = pixel_chunks(self._checked(images), rows_at_once=len(images))
+        pixels = as_pixels(self.predictions(images).covariates)
         options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
         return explain_images(self.network_, pixels, **options)
 
@@ -363,7 +329,7 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return receptive_maps(self.network_, **options)
 
-    def report(self, path: str | Path, images: Any, labels: ArrayLike, **options: Any) -> None:
+    def report(self, path: str | Path, images: Any, labels: ArrayLike, **options: Any) -> None:  # type: ignore[override]
         """Writes the model and what it makes of these images to one HTML file.
 
         Parameters
@@ -377,29 +343,18 @@ class ISLaBImageClassifier(ClassifierMixin, BaseEstimator):
         """
         from islab.report.images import write_image_report
 
-        write_image_report(path, self, self._checked(images), labels, **options)
+        write_image_report(path, self, images, labels, **options)
 
     # -- keeping --------------------------------------------------------------------------
 
-    def save(self, path: str | Path, *, sparse: bool = False) -> None:
-        """Writes the model to one file, replaced if it exists; :meth:`load` reads it.
-
-        Parameters
-        ----------
-        path : path
-        sparse : bool
-            Leave out the full posterior: the median network is far smaller, predicts and explains.
-        """
-        from islab.io.store import save
-
-        save(self, path, sparse=sparse)
-
     @classmethod
-    def load(cls, path: str | Path) -> ISLaBImageClassifier:
+    def load(cls, path: str | Path) -> Self:
         """The model in a file that :meth:`save` wrote."""
         from islab.io.store import load
 
         return load(path, cls)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags

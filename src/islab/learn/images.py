@@ -1,0 +1,159 @@
+"""From images to a posterior: one stage of training on the convolutional engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core import families
+from islab.core.convolution.geometry import ImageArchitecture
+from islab.core.convolution.posterior import ImagePosterior
+from islab.core.posterior import Initial
+from islab.core.priors import EmpiricalBayes
+from islab.learn.checkpoint import Checkpoint, close, own_folder
+from islab.learn.engines.base import ImageSource
+from islab.learn.history import History, ProgressBar
+from islab.learn.loop import STEPS_AT_ONCE, TrainingError, run_stage
+from islab.learn.stage import Schedule, Stage
+from islab.learn.variational import SpikeAndSlab
+
+
+class Images(ImageSource, Protocol):
+    """Batches of images, counted.
+
+    Attributes
+    ----------
+    shuffled : bool
+        Whether the loop chooses the rows of a batch.
+    n_batches : int
+        Of one epoch.
+    """
+
+    @property
+    def shuffled(self) -> bool: ...
+    @property
+    def n_batches(self) -> int: ...
+    def counts(self) -> NDArray[np.intp]:
+        """Rows of each class."""
+
+    def content(self) -> Iterator[bytes]:
+        """What tells these images from others."""
+
+
+@dataclass(frozen=True)
+class ImageFit:
+    """What training made of the images; see :class:`~islab.learn.fit.Fit`."""
+
+    posterior: ImagePosterior
+    elbo: float
+    history: History
+    interrupted: bool
+
+
+def image_stage(n_steps: int, batch_size: int, rate: float) -> Stage:
+    """How convolutional networks are trained."""
+    return Stage(
+        n_steps=n_steps,
+        batch_size=batch_size,
+        rate=rate,
+        lambda_rate=rate,
+        schedule=Schedule("cosine", warm_up=0.02),
+        kl_ramp=0.5,
+        psi=0.2,
+        empirical_bayes=EmpiricalBayes(),
+        shrink=None,
+    )
+
+
+def starting_posterior(
+    net: ImageArchitecture, counts: NDArray[np.intp], seed: int
+) -> ImagePosterior:
+    """Where training starts: the constant model's predictor, from the rows of each class."""
+    likelihood = families.likelihood_of_classes(len(counts))
+    rng = np.random.default_rng(seed)
+    start = ImagePosterior.initialise(net, rng, Initial(), likelihood.name)
+    share = np.log(counts)
+    start.head.bias_mu[net.head.units[-1]] = (
+        share - share.mean() if likelihood.one_hot else share[1] - share[0]
+    )
+    return start
+
+
+def fit_images(
+    start: ImagePosterior,
+    source: Images,
+    stage: Stage,
+    *,
+    seed: int,
+    flow: bool = False,
+    augment: Callable[[Any], Any] | None = None,
+    device: str = "cpu",
+    verbose: bool = False,
+    checkpoint: str | Path | None = None,
+    keep_interrupted: bool = False,
+) -> ImageFit:
+    """Learns a posterior from images.
+
+    Parameters
+    ----------
+    start : ImagePosterior
+    source : Images
+    stage : Stage
+    seed : int
+        Same seed, same result.
+    flow : bool
+        Whether normalizing flows tie the weights together.
+    augment : callable, optional
+        Changes each batch before it is learned from.
+    device : str
+        A device of torch.
+    verbose, checkpoint, keep_interrupted : optional
+        See :func:`islab.learn.fit.fit`.
+    """
+    from islab.learn.engines.torch.convolution import ConvolutionEngine
+
+    engine = ConvolutionEngine(
+        start, source, seed=seed, augment=augment, flow=flow, device=device, betas=stage.betas
+    )
+    folder = kept = None
+    if checkpoint is not None:
+        owner = _owner(source, (start.architecture, stage, seed, flow, device, augment is None))
+        folder = own_folder(checkpoint, owner)
+        kept = Checkpoint(folder / "images.npz", owner)
+    with ProgressBar(stage.n_steps, enabled=verbose) as bar:
+        progress = run_stage(
+            SpikeAndSlab(engine, stage),
+            stage,
+            n_rows=source.n_rows,
+            seed=seed,
+            shuffle=source.shuffled,
+            checkpoint=kept,
+            report=bar.report,
+            keep_interrupted=keep_interrupted,
+        )
+    if not len(progress.history):
+        if progress.interrupted:
+            raise KeyboardInterrupt
+        raise TrainingError(
+            "Training ended before anything was learned; try more epochs or a smaller learning "
+            "rate."
+        )
+    close(folder, progress.interrupted)
+    # The last records each come from a few batches; together they are less noisy.
+    recent = progress.history.column("elbo")[-max(1, source.n_batches // STEPS_AT_ONCE) :]
+    elbo = float(np.mean(recent))
+    return ImageFit(engine.posterior(), elbo, progress.history, progress.interrupted)
+
+
+def _owner(source: Images, settings: tuple[Any, ...]) -> str:
+    """What stands for the images and the settings of a fit."""
+    owner = sha256(repr(settings).encode())
+    for part in source.content():
+        owner.update(part)
+    return owner.hexdigest()
