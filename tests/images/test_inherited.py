@@ -1,9 +1,13 @@
 """What a classifier of images has from the estimators of tables: progress kept, predictions."""
 
+from io import StringIO
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from islab import load
+from islab.cli import main
 from islab.images import ISLaBImageClassifier
 from islab.learn.engines.torch.convolution import ConvolutionEngine
 
@@ -162,3 +166,25 @@ def test_residuals_name_the_observed_class_and_its_probability(fitted):
 
 def test_a_fitted_model_shows_its_layers_in_a_notebook(fitted):
     assert "<td>convolution 1</td>" in fitted._repr_mimebundle_()["text/html"]
+
+
+def test_the_command_line_predicts_an_array_of_images(fitted, tmp_path, capsys):
+    fitted.save(tmp_path / "model.islab")
+    np.save(tmp_path / "images.npy", IMAGES)
+    assert main(["predict", str(tmp_path / "model.islab"), str(tmp_path / "images.npy")]) == 0
+    frame = pd.read_csv(StringIO(capsys.readouterr().out))
+    np.testing.assert_array_equal(frame["prediction"], fitted.predict(IMAGES))
+    np.testing.assert_allclose(
+        frame["probability_1"], fitted.predict_proba(IMAGES)[:, 1], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"no array", "cannot be read as an array"), (None, "cannot be read")]
+)
+def test_the_command_line_names_a_file_without_images(fitted, content, message, tmp_path, capsys):
+    fitted.save(tmp_path / "model.islab")
+    if content is not None:
+        (tmp_path / "images.npy").write_bytes(content)
+    assert main(["predict", str(tmp_path / "model.islab"), str(tmp_path / "images.npy")]) == 2
+    assert message in capsys.readouterr().err

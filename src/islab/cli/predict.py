@@ -1,7 +1,8 @@
 """Predict the rows of a table with a saved model.
 
 Classes come with the probability of each, numbers with their standard deviation; --interval adds
-the ends of an interval. Columns are found by name; other columns are ignored.
+the ends of an interval. Columns are found by name; other columns are ignored. A model of images
+reads an array of them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from islab.core.names import printable
@@ -17,19 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
+    from numpy.typing import NDArray
 
+IMAGES_AT_ONCE = 10_000
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 EXAMPLES = """\
 examples:
   islab predict model.islab new.csv -o predictions.csv
   islab predict model.islab new.csv --interval 0.9 | head
   islab predict model.islab new.csv --json
+  islab predict model.islab images.npy
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npy")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
     parser.add_argument(
         "--interval", type=float, metavar="LEVEL", help="level of the interval, for example 0.9"
@@ -54,8 +59,11 @@ def run(args: argparse.Namespace) -> None:
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
-    tables = read_pieces(args.data, text_columns(model))
-    pieces = (_as_text(frame, n, args) for n, frame in enumerate(_predicted(model, tables, args)))
+    if hasattr(model, "image_shape_"):
+        frames = map(partial(predictions, model, args=args), _read_images(args.data))
+    else:
+        frames = _predicted(model, read_pieces(args.data, text_columns(model)), args)
+    pieces = (_as_text(frame, n, args) for n, frame in enumerate(frames))
     if args.output is None:
         for text in pieces:
             sys.stdout.write(_harmless(text) if sys.stdout.isatty() else text)
@@ -78,6 +86,23 @@ def _predicted(
         except UnusableCell as error:
             raise error.at(n_rows + error.row) from error
         n_rows += len(table)
+
+
+def _read_images(path: str) -> Iterator[NDArray]:
+    """The images of a file, some at a time."""
+    import numpy as np
+
+    try:
+        images = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(
+            f"Got {path!r}, which cannot be read as an array of images ({error}), expected a file "
+            "that numpy.save wrote"
+        ) from error
+    if not isinstance(images, np.ndarray) or images.ndim == 0 or not len(images):
+        raise ValueError(f"Got {path!r} without images, expected one array of them")
+    for start in range(0, len(images), IMAGES_AT_ONCE):
+        yield images[start : start + IMAGES_AT_ONCE]
 
 
 def require_reads_tables(model: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,28 +22,6 @@ from islab.learn.history import History, ProgressBar
 from islab.learn.loop import STEPS_AT_ONCE, TrainingError, run_stage
 from islab.learn.stage import Schedule, Stage
 from islab.learn.variational import SpikeAndSlab
-
-
-class Images(ImageSource, Protocol):
-    """Batches of images, counted.
-
-    Attributes
-    ----------
-    shuffled : bool
-        Whether the loop chooses the rows of a batch.
-    n_batches : int
-        Of one epoch.
-    """
-
-    @property
-    def shuffled(self) -> bool: ...
-    @property
-    def n_batches(self) -> int: ...
-    def counts(self) -> NDArray[np.intp]:
-        """Rows of each class."""
-
-    def content(self) -> Iterator[bytes]:
-        """What tells these images from others."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +65,7 @@ def starting_posterior(
 
 def fit_images(
     start: ImagePosterior,
-    source: Images,
+    source: ImageSource,
     stage: Stage,
     *,
     seed: int,
@@ -103,7 +81,7 @@ def fit_images(
     Parameters
     ----------
     start : ImagePosterior
-    source : Images
+    source : ImageSource
     stage : Stage
     seed : int
         Same seed, same result.
@@ -151,7 +129,7 @@ def fit_images(
     return ImageFit(engine.posterior(), elbo, progress.history, progress.interrupted)
 
 
-def _owner(source: Images, settings: tuple[Any, ...]) -> str:
+def _owner(source: ImageSource, settings: tuple[Any, ...]) -> str:
     """What stands for the images and the settings of a fit."""
     owner = sha256(repr(settings).encode())
     for part in source.content():

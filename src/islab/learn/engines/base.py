@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -105,10 +106,20 @@ class Parameters:
 
 
 class ImageSource(Protocol):
-    """Where batches of images come from."""
+    """Where batches of images come from.
+
+    ``n_rows`` and ``n_batches`` are those of one epoch; ``shuffled`` says whether the loop chooses
+    the rows of a batch.
+    """
 
     @property
     def n_rows(self) -> int: ...
+    @property
+    def n_batches(self) -> int: ...
+    @property
+    def shuffled(self) -> bool: ...
+    def content(self) -> Iterator[bytes]:
+        """What tells these images from others, for checkpoints."""
 
     def batch(self, number: int, rows: NDArray[np.intp]) -> tuple[Float, NDArray[np.intp]]:
         """Images (rows, height, width, channels) and the positions of their classes.
