@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from islab.core.names import printable
@@ -59,8 +58,9 @@ def run(args: argparse.Namespace) -> None:
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
+    frames: Iterator[pd.DataFrame]
     if hasattr(model, "image_shape_"):
-        frames = map(partial(predictions, model, args=args), _read_images(args.data))
+        frames = (predictions(model, part, args) for part in _read_images(args.data))
     else:
         frames = _predicted(model, read_pieces(args.data, text_columns(model)), args)
     pieces = (_as_text(frame, n, args) for n, frame in enumerate(frames))
