@@ -109,7 +109,7 @@ sanitize: sanitized
 # Random damage and random accidents: about half an hour. Each section ends with a table of counts.
 fuzz: sanitized
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz files kills interrupts
-	$(UNDER_SANITIZERS) -m tests.fuzz kernel --jobs 1
+	$(UNDER_SANITIZERS) -m tests.fuzz kernel chains --jobs 1
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

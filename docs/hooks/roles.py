@@ -1,4 +1,4 @@
-"""Makes links of the roles in docstrings, such as ``:func:`islab.load```."""
+"""Makes links of the roles in docstrings, such as ``:func:`islab.load```; fills in shared parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 import griffe
+
+from islab.baselines.base import SHARED_PARAMETERS
 
 ROLE = re.compile(r":(?:func|class|meth|attr|mod):`~?([\w.]+)`")
 
@@ -15,7 +17,8 @@ class Roles(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:
-            obj.docstring.value = ROLE.sub(_link, obj.docstring.value)
+            text = obj.docstring.value.replace("{shared}", SHARED_PARAMETERS)
+            obj.docstring.value = ROLE.sub(_link, text)
 
 
 def _link(role: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from experiments.paper.settings import (
     DATASETS,
@@ -175,6 +175,14 @@ def _study(args: argparse.Namespace, folder: Path) -> Iterator[str]:
     return draw(folder, **options)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends the command as Ctrl-C does, with an exit code of its own."""
+
+
+def _terminate(*_: Any) -> NoReturn:
+    raise Terminated
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -185,9 +193,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add_arguments(parser)
     # As Ctrl-C does: what is finished is kept, what is under way is not.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         run(parser.parse_args(arguments))
+    except Terminated:
+        print("terminated", file=sys.stderr)
+        return 143
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from experiments.paper.settings import Setting
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.baselines import L1SkipClassifier, L1SkipRegressor
+from islab.baselines.base import Plan
 from islab.baselines.l1 import Training
 from islab.core.architecture import Architecture
 from islab.core.equations import softplus
@@ -170,14 +171,13 @@ class HandTunedRegressor(_ByHand, ISLaBRegressor):
     """A regressor that follows a recipe to the letter; parameters are the classifier's."""
 
 
-def common_start(
-    net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
-) -> Float:
+def common_start(plan: Plan, rng: np.random.Generator) -> Float:
     """Weights and biases as deep-learning frameworks start them, (weights + units,).
 
     Uniform within one over the root of a unit's inputs. A network of sigmoids starts with its
     deeper layers all but constant.
     """
+    net = plan.architecture
     inputs = np.array([net.n_inputs(layer) for layer in range(net.n_layers)])
     of_weights = np.repeat([inputs[b.layer] for b in net.blocks], [b.size for b in net.blocks])
     of_units = np.repeat(inputs, net.widths)

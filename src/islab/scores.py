@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Float = NDArray[np.floating]
+from islab.core.arrays import Float
 
 PINBALL_LEVELS = np.arange(1, 20) / 20
 NUMBERS_AT_ONCE = 400_000

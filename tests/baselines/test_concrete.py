@@ -9,9 +9,9 @@ from islab.baselines.concrete import (
     ConcreteDropoutRegressor,
     DropoutNetwork,
     best_length_scale,
+    dropout_penalty,
     learn_concrete,
 )
-from islab.baselines.dropout import dropout_penalty
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 from islab.learn.engines import Problem
@@ -61,13 +61,10 @@ def test_replicas_have_length_scales_of_their_own():
     np.testing.assert_allclose(together, alone)
 
 
-QUICK_LINEAR = Plan(LINEAR, batch_size=100, n_steps=400, rate=0.03)
-
-
 @pytest.fixture(scope="module")
 def of_signal():
-    problem = linear_problem()
-    return learn_concrete(problem, "gaussian", QUICK_LINEAR, length_scale=0.1, seed=0).weights
+    plan = Plan(linear_problem(), "gaussian", LINEAR, batch_size=100, n_steps=400, rate=0.03)
+    return learn_concrete(plan, length_scale=0.1).weights
 
 
 def test_linear_signal_is_found(of_signal):
@@ -85,49 +82,46 @@ def test_clear_signal_is_hardly_dropped(of_signal):
 def test_inputs_that_say_nothing_are_dropped_like_a_fair_coin():
     x, y = linear_problem().x, np.random.default_rng(3).normal(size=(200, 1))
     y -= x @ np.linalg.lstsq(x, y)[0]
-    plan = Plan(LINEAR, batch_size=200, n_steps=400, rate=0.05)
-    nothing = learn_concrete(Problem(x, y), "gaussian", plan, length_scale=3.0, seed=0)
+    plan = Plan(Problem(x, y), "gaussian", LINEAR, batch_size=200, n_steps=400, rate=0.05)
+    nothing = learn_concrete(plan, length_scale=3.0)
     assert nothing.weights.dropout[0] == pytest.approx(0.5, abs=0.05)
 
 
 def test_same_seed_gives_the_same_weights():
-    plan = Plan(NET, batch_size=50, n_steps=20, rate=0.01)
-    one = learn_concrete(linear_problem(), "gaussian", plan, length_scale=1.0, seed=3).weights
-    two = learn_concrete(linear_problem(), "gaussian", plan, length_scale=1.0, seed=3).weights
+    plan = Plan(linear_problem(), "gaussian", NET, batch_size=50, n_steps=20, rate=0.01, seed=3)
+    one, two = (learn_concrete(plan, length_scale=1.0).weights for _ in range(2))
     assert (one.mu == two.mu).all()
 
 
 def test_weights_of_constant_covariates_are_zero_and_not_counted():
     problem = linear_problem()
     problem.x[:, 2] = 0.0
-    plan = Plan(NET, batch_size=50, n_steps=20, rate=0.01)
-    varies = np.array([True, True, False])
-    found = learn_concrete(
-        problem, "gaussian", plan, length_scale=1.0, varies=varies, seed=0
-    ).weights
+    plan = Plan(problem, "gaussian", NET, batch_size=50, n_steps=20, rate=0.01)
+    found = learn_concrete(plan, length_scale=1.0, varies=np.array([True, True, False])).weights
     assert (NET.covariate_matrix(found.mu)[:, 2] == 0).all()
     assert found.median().covariates.tolist() == [0, 1]
 
 
 def test_history_has_the_objective_and_expected_weights():
-    plan = Plan(NET, batch_size=50, n_steps=120, rate=0.01)
-    learned = learn_concrete(linear_problem(), "gaussian", plan, length_scale=1.0, seed=0)
+    plan = Plan(linear_problem(), "gaussian", NET, batch_size=50, n_steps=120, rate=0.01)
+    learned = learn_concrete(plan, length_scale=1.0)
     assert learned.history.column("step").tolist() == [50, 100, 120]
     assert learned.history.column("nll")[-1] < learned.history.column("nll")[0]
     last = learned.history.column("used_weights")[-1]
-    assert last == pytest.approx(learned.weights.n_expected_weights(), rel=1e-5)
+    assert last == pytest.approx(learned.weights.keep_probability().sum(), rel=1e-5)
 
 
 def test_where_there_is_nothing_to_learn_the_longest_scale_is_chosen():
     rng = np.random.default_rng(0)
     nothing = Problem(rng.normal(size=(40, 10)), rng.normal(size=(40, 1)))
-    plan = Plan(Architecture(10, (), 1, False), batch_size=40, n_steps=200, rate=0.05)
-    assert best_length_scale(nothing, "gaussian", plan, seed=0) == max(LENGTH_SCALES)
+    net = Architecture(10, (), 1, False)
+    plan = Plan(nothing, "gaussian", net, batch_size=40, n_steps=200, rate=0.05)
+    assert best_length_scale(plan) == max(LENGTH_SCALES)
 
 
 def test_where_there_is_much_to_learn_the_longest_scale_is_not_chosen():
-    plan = Plan(LINEAR, batch_size=60, n_steps=200, rate=0.05)
-    assert best_length_scale(linear_problem(60), "gaussian", plan, seed=0) < max(LENGTH_SCALES)
+    plan = Plan(linear_problem(60), "gaussian", LINEAR, batch_size=60, n_steps=200, rate=0.05)
+    assert best_length_scale(plan) < max(LENGTH_SCALES)
 
 
 # -- the face ------------------------------------------------------------------------------------
@@ -138,7 +132,7 @@ def test_used_weights_are_the_expected_number_rounded():
     model = ConcreteDropoutRegressor(
         hidden_layer_sizes=(4,), length_scale=1.0, max_epochs=10, n_draws=10, random_state=0
     ).fit(problem.x, problem.y[:, 0])
-    expected = model.posterior_.n_expected_weights()
+    expected = model.posterior_.keep_probability().sum()
     assert model.n_expected_weights_ == pytest.approx(expected)
     assert model.n_used_weights_ == round(expected)
 

@@ -11,7 +11,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
-from islab.baselines import ESTIMATORS
+from islab.baselines import (
+    ESTIMATORS,
+    ConcreteDropoutClassifier,
+    HorseshoeClassifier,
+    L1SkipClassifier,
+    SpaMClassifier,
+)
 
 QUICK = {
     "max_epochs": 40,
@@ -39,6 +45,14 @@ def expected_failures(estimator):
 )
 def test_baselines_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "method", [L1SkipClassifier, ConcreteDropoutClassifier, HorseshoeClassifier, SpaMClassifier]
+)
+def test_the_documentation_of_a_baseline_names_every_parameter(method):
+    for name in method().get_params():
+        assert f"\n{name} : " in method.__doc__
 
 
 @pytest.fixture(scope="module")

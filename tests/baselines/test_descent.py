@@ -1,5 +1,7 @@
 """Descent: gradients, batches, replicas, Adam with exact zeros, and numbers that are not finite."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -34,10 +36,8 @@ def some_problem(rng, n_rows=40):
 def some_replicas(problem, seed=1, n_steps=30, batch_size=16):
     rng = np.random.default_rng(seed)
     row_weight = fold_weights(problem, 5, rng)
-    plan = Plan(NET, batch_size, n_steps, 0.05)
-    guess = first_guess(NET, problem, "gaussian", rng)
-    network = PlainNetwork(NET)
-    return Descent(network, guess, problem, "gaussian", plan, row_weight=row_weight, seed=seed)
+    plan = Plan(problem, "gaussian", NET, batch_size, n_steps, 0.05, seed)
+    return Descent(PlainNetwork(NET), first_guess(plan, rng), plan, row_weight=row_weight)
 
 
 # -- networks ------------------------------------------------------------------------------------
@@ -97,9 +97,8 @@ def test_penalty_gradient_is_that_of_differences(rng, kind):
 def test_a_network_of_sigmoids_starts_as_one_of_tanh_units_that_pass_on_what_they_receive(rng):
     problem = some_problem(rng)
     net, other = (Architecture(6, (5, 4, 3), 1, activation=name) for name in ("sigmoid", "tanh"))
-    start, same = (
-        first_guess(each, problem, "gaussian", np.random.default_rng(1)) for each in (net, other)
-    )
+    plans = (Plan(problem, "gaussian", each, 40, 1, 0.1) for each in (net, other))
+    start, same = (first_guess(plan, np.random.default_rng(1)) for plan in plans)
     weights, biases = np.split(same, [net.n_weights])
     for block in net.blocks:
         if block.source == "covariate" and block.layer < 3:
@@ -140,20 +139,21 @@ def test_a_replica_is_the_network_fitted_to_its_rows_alone(rng):
     seen = replicas.row_weight[3] > 0
     rows = Problem(problem.x[seen], problem.y[seen])
     start = replicas.theta[0].copy()
-    alone = Descent(PlainNetwork(NET), start, rows, "gaussian", replicas.plan, seed=1)
+    alone = Descent(PlainNetwork(NET), start, replace(replicas.plan, problem=rows))
     for each in (replicas, alone):
         each.train(20, constant, strength=0.01)
     np.testing.assert_allclose(replicas.theta[3], alone.theta[0], rtol=1e-4, atol=1e-5)
 
 
 def test_a_row_of_weight_two_counts_as_two_rows(rng):
-    problem, plan = some_problem(rng), Plan(NET, 1000, 10, 0.05)
+    problem = some_problem(rng)
     twice = Problem(np.tile(problem.x, (2, 1)), np.tile(problem.y, (2, 1)))
     weighted = Problem(problem.x, problem.y, np.full(40, 2.0))
     found = []
     for data in (twice, weighted):
-        guess = first_guess(NET, problem, "gaussian", np.random.default_rng(0))
-        descent = Descent(PlainNetwork(NET, 3.0), guess, data, "gaussian", plan, seed=0)
+        plan = Plan(data, "gaussian", NET, 1000, 10, 0.05)
+        guess = first_guess(plan, np.random.default_rng(0))
+        descent = Descent(PlainNetwork(NET, 3.0), guess, plan)
         descent.train(10, constant)
         found.append(descent.theta)
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-5)
@@ -161,9 +161,9 @@ def test_a_row_of_weight_two_counts_as_two_rows(rng):
 
 def test_a_short_batch_counts_by_its_rows(rng):
     problem = some_problem(rng, 41)
-    plan, steps = Plan(NET, 20, 3, 0.05), []
-    guess = first_guess(NET, problem, "gaussian", np.random.default_rng(0))
-    descent = Descent(PlainNetwork(NET, 3.0), guess, problem, "gaussian", plan, seed=0)
+    plan, steps = Plan(problem, "gaussian", NET, 20, 3, 0.05), []
+    guess = first_guess(plan, np.random.default_rng(0))
+    descent = Descent(PlainNetwork(NET, 3.0), guess, plan)
     descent.adam.step = lambda theta, gradient, rate, strength: steps.append((gradient, strength))
     descent.train(3, constant, strength=0.1)
     whole = PlainNetwork(NET, 3.0).penalty_gradient(descent.theta)
@@ -178,14 +178,8 @@ def test_a_short_batch_counts_by_its_rows(rng):
 def test_ridge_regression_is_the_optimum_under_a_prior(rng):
     problem, net = some_problem(rng), Architecture(6, (), 1)
     precision = np.append(np.full(6, 5.0), 0.0)
-    descent = Descent(
-        PlainNetwork(net, precision),
-        np.zeros(7),
-        problem,
-        "gaussian",
-        Plan(net, 40, 500, 0.1),
-        seed=0,
-    )
+    plan = Plan(problem, "gaussian", net, 40, 500, 0.1)
+    descent = Descent(PlainNetwork(net, precision), np.zeros(7), plan)
     descent.train(500, lambda share: 1 - share)
     design = np.column_stack([problem.x, np.ones(40)])
     exact = np.linalg.solve(design.T @ design + np.diag(precision), design.T @ problem.y)
@@ -194,10 +188,8 @@ def test_ridge_regression_is_the_optimum_under_a_prior(rng):
 
 def test_noise_follows_the_squared_error(rng):
     problem, net = some_problem(rng), Architecture(6, (), 1)
-    plan = Plan(net, 40, 400, 0.0)
-    descent = Descent(
-        PlainNetwork(net), np.zeros(7), problem, "gaussian", plan, noise_rate=0.05, seed=0
-    )
+    plan = Plan(problem, "gaussian", net, 40, 400, 0.0)
+    descent = Descent(PlainNetwork(net), np.zeros(7), plan, noise_rate=0.05)
     descent.train(400, constant)
     assert descent.noise[0, 0] == pytest.approx((problem.y**2).mean(), rel=1e-3)
 
@@ -214,8 +206,8 @@ class Recorded(PlainNetwork):
 
 def recorded_descent(problem, rate=0.0):
     net = Architecture(6, (), 1)
-    network, plan = Recorded(net), Plan(net, 10, 120, rate)
-    return Descent(network, np.zeros(7), problem, "gaussian", plan, recorded=network, seed=0)
+    network, plan = Recorded(net), Plan(problem, "gaussian", net, 10, 120, rate)
+    return Descent(network, np.zeros(7), plan, recorded=network)
 
 
 def test_reports_tell_steps_and_the_likelihood_of_all_rows(rng):
@@ -232,7 +224,7 @@ def test_a_restored_descent_goes_on_with_the_same_numbers(rng):
     problem = some_problem(rng)
     network = DropoutNetwork(NET, 1.5)
     start = network.start(np.zeros(NET.n_weights + NET.n_units))
-    descent = Descent(network, start, problem, "gaussian", Plan(NET, 16, 60, 0.05), seed=3)
+    descent = Descent(network, start, Plan(problem, "gaussian", NET, 16, 60, 0.05, seed=3))
     descent.train(30, constant)
     state, ends = descent.state(), []
     for _ in range(2):
@@ -271,8 +263,8 @@ class Exploding:
 
 def exploding(n_bad):
     network, problem = Exploding(n_bad), some_problem(np.random.default_rng(0))
-    plan = Plan(network.architecture, 40, 50, 0.1)
-    return Descent(network, np.zeros(1), problem, "gaussian", plan, seed=0)
+    plan = Plan(problem, "gaussian", network.architecture, 40, 50, 0.1)
+    return Descent(network, np.zeros(1), plan)
 
 
 def test_a_loss_that_is_never_finite_is_an_error_with_a_remedy():

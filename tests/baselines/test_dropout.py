@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import expit, logit
 
-from islab.baselines.dropout import ConcreteDropout, drop_gate, dropout_penalty
+from islab.baselines.concrete import ConcreteDropout, drop_gate, dropout_penalty
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 
@@ -134,14 +134,14 @@ def test_biases_are_never_dropped():
 
 def test_expected_weights_are_layer_sizes_times_the_probability_to_stay():
     expected = 0.9 * 3 * 4 + 0.6 * 4 * 2 + 0.4 * 2 * 1
-    assert some_dropout().n_expected_weights() == pytest.approx(expected)
+    assert some_dropout().keep_probability().sum() == pytest.approx(expected)
 
 
 def test_expected_weights_are_the_mean_number_of_weights_in_draws():
     found = some_dropout()
     counts = (found.draw(20_000, np.random.default_rng(5))[0] != 0).sum(axis=1)
     error = counts.std() / np.sqrt(len(counts))
-    assert counts.mean() == pytest.approx(found.n_expected_weights(), abs=4 * error)
+    assert counts.mean() == pytest.approx(found.keep_probability().sum(), abs=4 * error)
 
 
 def test_network_to_read_predicts_with_the_mean_weights():

@@ -70,10 +70,8 @@ def test_penalty_is_the_sum_of_all_divergences():
 
 @pytest.fixture(scope="module")
 def learned():
-    plan = Plan(LINEAR, batch_size=100, n_steps=500, rate=0.05)
-    return learn_horseshoe(
-        linear_problem(), "gaussian", plan, global_scale=1.0, threshold="auto", seed=0
-    )
+    plan = Plan(linear_problem(), "gaussian", LINEAR, batch_size=100, n_steps=500, rate=0.05)
+    return learn_horseshoe(plan, global_scale=1.0, threshold="auto")
 
 
 def test_linear_signal_is_found(learned):
@@ -95,12 +93,10 @@ def test_elbo_is_near_the_last_objective(learned):
 
 
 def test_threshold_that_is_given_is_used():
-    plan = Plan(NET, batch_size=100, n_steps=5, rate=0.01)
     problem = Problem(linear_problem().x[:, :3], linear_problem().y)
+    plan = Plan(problem, "gaussian", NET, batch_size=100, n_steps=5, rate=0.01)
     everything, nothing = (
-        learn_horseshoe(
-            problem, "gaussian", plan, global_scale=1.0, threshold=threshold, seed=0
-        ).weights.median()
+        learn_horseshoe(plan, global_scale=1.0, threshold=threshold).weights.median()
         for threshold in (100.0, -100.0)
     )
     assert everything.n_used_weights == NET.n_weights
@@ -108,10 +104,9 @@ def test_threshold_that_is_given_is_used():
 
 
 def test_same_seed_gives_the_same_weights():
-    plan = Plan(LINEAR, batch_size=100, n_steps=10, rate=0.01)
-    options = {"global_scale": 1.0, "threshold": "auto", "seed": 3}
-    one = learn_horseshoe(linear_problem(), "gaussian", plan, **options).weights
-    two = learn_horseshoe(linear_problem(), "gaussian", plan, **options).weights
+    options = {"batch_size": 100, "n_steps": 10, "rate": 0.01, "seed": 3}
+    plan = Plan(linear_problem(), "gaussian", LINEAR, **options)
+    one, two = (learn_horseshoe(plan, 1.0, threshold="auto").weights for _ in range(2))
     assert (one.mu == two.mu).all()
     assert (one.threshold == two.threshold).all()
 
@@ -119,11 +114,9 @@ def test_same_seed_gives_the_same_weights():
 def test_constant_covariates_are_not_read():
     problem = linear_problem()
     problem.x[:, 1] = 0.0
-    plan = Plan(LINEAR, batch_size=100, n_steps=10, rate=0.01)
+    plan = Plan(problem, "gaussian", LINEAR, batch_size=100, n_steps=10, rate=0.01)
     varies = np.array([True, False, True, True])
-    found = learn_horseshoe(
-        problem, "gaussian", plan, global_scale=1.0, threshold=100.0, varies=varies, seed=0
-    ).weights
+    found = learn_horseshoe(plan, global_scale=1.0, threshold=100.0, varies=varies).weights
     assert found.median().covariates.tolist() == [0, 2, 3]
     assert (found.draw(5, np.random.default_rng(0))[0][:, 1] == 0).all()
 
@@ -134,15 +127,9 @@ def test_all_likelihoods_can_be_learned(likelihood):
     codes = rng.integers(3, size=60)
     y = np.eye(3)[codes] if likelihood == "categorical" else (codes[:, None] > 0).astype(float)
     net = Architecture(4, (3,), y.shape[1], input_skip=False)
-    plan = Plan(net, batch_size=30, n_steps=20, rate=0.01)
-    learned = learn_horseshoe(
-        Problem(rng.normal(size=(60, 4)), y),
-        likelihood,
-        plan,
-        global_scale=1.0,
-        threshold="auto",
-        seed=0,
-    )
+    problem = Problem(rng.normal(size=(60, 4)), y)
+    plan = Plan(problem, likelihood, net, batch_size=30, n_steps=20, rate=0.01)
+    learned = learn_horseshoe(plan, global_scale=1.0, threshold="auto")
     assert np.isfinite(learned.elbo)
     assert np.isfinite(learned.weights.mu).all()
 

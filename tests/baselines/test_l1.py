@@ -39,8 +39,9 @@ def test_a_linear_network_is_the_lasso(strength):
     X, y = load_diabetes(return_X_y=True)
     x, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
     lasso = Lasso(alpha=strength, tol=1e-10).fit(x, y)
-    plan = Plan(Architecture(10, (), 1), len(x), 600, 0.05)
-    found = learn_l1(Problem(x, y[:, None]), "gaussian", plan, strength=strength, seed=0).weights
+    problem = Problem(x, y[:, None])
+    plan = Plan(problem, "gaussian", Architecture(10, (), 1), len(x), 600, 0.05)
+    found = learn_l1(plan, strength).weights
     np.testing.assert_allclose(found.mu, lasso.coef_, atol=1e-4)
     np.testing.assert_array_equal(found.mu == 0, lasso.coef_ == 0)
     residual = y - lasso.predict(x)
@@ -53,32 +54,32 @@ def test_a_linear_network_for_classes_is_l1_logistic_regression(rng):
     strength = 0.03
     options = {"solver": "saga", "l1_ratio": 1, "tol": 1e-8, "max_iter": 2000}
     logistic = LogisticRegression(C=1 / (len(x) * strength), **options).fit(x, y)
-    plan = Plan(Architecture(5, (), 1), len(x), 600, 0.05)
-    found = learn_l1(Problem(x, y[:, None]), "bernoulli", plan, strength=strength, seed=0).weights
+    problem = Problem(x, y[:, None])
+    plan = Plan(problem, "bernoulli", Architecture(5, (), 1), len(x), 600, 0.05)
+    found = learn_l1(plan, strength).weights
     np.testing.assert_allclose(found.mu, logistic.coef_[0], atol=1e-3)
 
 
 def test_biases_are_not_penalised(rng):
     problem = Problem(rng.standard_normal((60, 2)), np.full((60, 1), 0.8))
-    plan = Plan(Architecture(2, (), 1), 60, 300, 0.05)
-    found = learn_l1(problem, "gaussian", plan, strength=10.0, seed=0).weights
+    plan = Plan(problem, "gaussian", Architecture(2, (), 1), 60, 300, 0.05)
+    found = learn_l1(plan, strength=10.0).weights
     np.testing.assert_allclose(found.bias_mu, 0.8, atol=1e-4)
     assert (found.mu == 0).all()
 
 
 def test_biases_can_be_penalised_too(rng):
     problem = Problem(rng.standard_normal((60, 2)), np.full((60, 1), 0.8))
-    plan = Plan(Architecture(2, (), 1), 60, 600, 0.05)
-    training = Training(biases_too=True)
-    found = learn_l1(problem, "gaussian", plan, strength=0.3, training=training, seed=0).weights
+    plan = Plan(problem, "gaussian", Architecture(2, (), 1), 60, 600, 0.05)
+    found = learn_l1(plan, strength=0.3, training=Training(biases_too=True)).weights
     # Half the squared error plus 0.3 times the bias is least at 0.8 - 0.3.
     np.testing.assert_allclose(found.bias_mu, 0.5, atol=1e-3)
 
 
 def test_the_threshold_leaves_no_small_weight(rng):
     problem = linear_problem(rng)
-    plan = Plan(Architecture(6, (5,), 1), 200, 200, 0.02)
-    found = learn_l1(problem, "gaussian", plan, strength=0.05, zeros="threshold", seed=0).weights
+    plan = Plan(problem, "gaussian", Architecture(6, (5,), 1), 200, 200, 0.02)
+    found = learn_l1(plan, strength=0.05, zeros="threshold").weights
     kept = np.abs(found.mu[found.mu != 0])
     assert 0 < len(kept) < plan.architecture.n_weights
     assert kept.min() > 0.005
@@ -87,11 +88,11 @@ def test_the_threshold_leaves_no_small_weight(rng):
 def test_sample_weights_repeat_rows(rng):
     problem = linear_problem(rng, 50)
     counts = rng.integers(1, 4, size=50)
-    plan = Plan(Architecture(6, (), 1), 1000, 600, 0.05)
+    net = Architecture(6, (), 1)
     weighted = Problem(problem.x, problem.y, counts.astype(float))
     repeated = Problem(np.repeat(problem.x, counts, axis=0), np.repeat(problem.y, counts, axis=0))
     found = [
-        learn_l1(each, "gaussian", plan, strength=0.05, seed=0).weights.mu
+        learn_l1(Plan(each, "gaussian", net, 1000, 600, 0.05), strength=0.05).weights.mu
         for each in (weighted, repeated)
     ]
     np.testing.assert_allclose(*found, atol=1e-4)
@@ -109,24 +110,24 @@ def test_the_strongest_penalty_that_leaves_something_is_that_of_the_lasso(rng):
 
 
 def test_the_chosen_network_keeps_what_matters_and_drops_the_rest(rng):
-    plan = Plan(Architecture(6, (8,), 1), 64, 600, 0.01)
-    network = learn_l1(linear_problem(rng), "gaussian", plan, seed=0).weights.median()
+    plan = Plan(linear_problem(rng), "gaussian", Architecture(6, (8,), 1), 64, 600, 0.01)
+    network = learn_l1(plan).weights.median()
     assert {0, 1} <= set(network.covariates.tolist())
     assert network.n_used_weights < plan.architecture.n_weights / 2
 
 
 def test_noise_is_the_error_on_new_rows(rng):
     whole = linear_problem(rng, 4000)
-    plan = Plan(Architecture(6, (8,), 1), 64, 600, 0.01)
-    found = learn_l1(Problem(whole.x[:200], whole.y[:200]), "gaussian", plan, seed=0).weights
+    part = Problem(whole.x[:200], whole.y[:200])
+    found = learn_l1(Plan(part, "gaussian", Architecture(6, (8,), 1), 64, 600, 0.01)).weights
     error = whole.y[200:] - found.median().predictor(whole.x[200:])
     np.testing.assert_allclose(found.noise, (error**2).mean(), rtol=0.3)
 
 
 def test_the_same_seed_gives_the_same_network(rng):
     problem = linear_problem(rng)
-    plan = Plan(Architecture(6, (4,), 1), 64, 60, 0.01)
-    runs = [learn_l1(problem, "gaussian", plan, seed=3).weights.mu for _ in range(2)]
+    plan = Plan(problem, "gaussian", Architecture(6, (4,), 1), 64, 60, 0.01, seed=3)
+    runs = [learn_l1(plan).weights.mu for _ in range(2)]
     np.testing.assert_array_equal(*runs)
 
 

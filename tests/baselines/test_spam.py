@@ -26,12 +26,14 @@ def simple_problem(rng, n_rows=200):
     return Problem(x, (y - y.mean()) / y.std())
 
 
-PLAN = Plan(Architecture(5, (8,), 1, input_skip=False, activation="tanh"), 64, 400, 0.02)
+def simple_plan(rng):
+    net = Architecture(5, (8,), 1, input_skip=False, activation="tanh")
+    return Plan(simple_problem(rng), "gaussian", net, 64, 400, 0.02)
 
 
 @pytest.fixture(scope="module")
 def learned():
-    return learn_spam(simple_problem(np.random.default_rng(0)), "gaussian", PLAN, seed=0)
+    return learn_spam(simple_plan(np.random.default_rng(0)))
 
 
 def test_what_matters_is_kept_and_predicts(learned):
@@ -52,12 +54,8 @@ def test_marginal_likelihood_rises(learned):
 
 
 def test_draws_have_the_spread_of_laplace(rng):
-    problem = simple_problem(rng)
-    options = {"sparsity": 0.5, "seed": 0}
-    one, half = (
-        learn_spam(problem, "gaussian", PLAN, posterior_scale=scale, **options).weights
-        for scale in (1.0, 0.5)
-    )
+    plan = simple_plan(rng)
+    one, half = (learn_spam(plan, 0.5, posterior_scale=scale).weights for scale in (1.0, 0.5))
     np.testing.assert_allclose(half.sigma, one.sigma / 2, rtol=1e-6)
     weights, _ = one.draw(4000, rng)
     kept = one.alpha > 0.5
@@ -66,9 +64,9 @@ def test_draws_have_the_spread_of_laplace(rng):
 
 
 def test_the_chosen_share_of_weights_is_pruned(rng):
-    plan = Plan(Architecture(5, (8, 6), 1, input_skip=False), 64, 50, 0.02)
-    options = {"sparsity": 0.75, "posterior_scale": 1.0, "seed": 0}
-    found = learn_spam(simple_problem(rng), "gaussian", plan, **options).weights
+    net = Architecture(5, (8, 6), 1, input_skip=False)
+    plan = Plan(simple_problem(rng), "gaussian", net, 64, 50, 0.02)
+    found = learn_spam(plan, sparsity=0.75, posterior_scale=1.0).weights
     assert (found.alpha > 0.5).sum() <= 0.25 * (40 + 48) + 6
 
 

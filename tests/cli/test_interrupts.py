@@ -53,7 +53,8 @@ def test_a_fit_that_is_stopped_leaves_the_old_model(data, tmp_path, number, code
     model.write_bytes(b"the old one")
     arguments = ["fit", data, *COLUMNS, *SLOW, "--jobs", jobs, "-o", model]
     ended, said = signalled(*arguments, number=number, seconds=1.0)
-    assert ended == code, said
+    # Where a slow machine still imports, Python itself ends by SIGINT once all is said and done.
+    assert ended in (code, -signal.SIGINT), said
     assert "Traceback" not in said
     assert model.read_bytes() == b"the old one"
     assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "m.islab"}

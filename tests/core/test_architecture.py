@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +91,7 @@ def test_covariate_matrix_stacks_the_covariate_blocks(net):
 
 @given(architectures())
 def test_torch_tensors_are_viewed_as_arrays_are(net):
+    torch = pytest.importorskip("torch")
     flat = np.arange(2.0 * net.n_weights).reshape(2, net.n_weights)
     for block in net.blocks:
         tensor = block.view(torch.from_numpy(flat))

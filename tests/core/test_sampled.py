@@ -21,6 +21,7 @@ def chain(*draws, noise=1.0):
         biases=np.zeros((len(draws), NET.n_units)),
         noise=np.full((len(draws), 1), noise),
         tau2=np.ones((len(draws), len(NET.blocks))),
+        log_likelihood=np.zeros(len(draws)),
         row_log_likelihood=np.zeros((len(draws), 0)),
         moves={},
     )
@@ -33,7 +34,7 @@ DEEP = {(0, 0): 1.0, (3, 2): 1.0, (2, 2): 1.0, (5, 4): 1.0}
 
 def posterior(*chains, weights=None):
     weights = np.full(len(chains), 1 / len(chains)) if weights is None else np.array(weights)
-    return SampledPosterior(NET, tuple(chains), weights, "gaussian")
+    return SampledPosterior(NET, "gaussian", tuple(chains), weights)
 
 
 def test_a_covariate_is_used_as_often_as_draws_have_it():
@@ -54,7 +55,7 @@ def test_chains_count_by_their_weights():
 
 
 def test_chosen_draws_stand_for_the_weights():
-    chosen = posterior(chain(LINEAR), chain(BENT), weights=[0.75, 0.25]).chosen(8)
+    chosen = posterior(chain(LINEAR), chain(BENT), weights=[0.75, 0.25]).numbers(8)
     assert np.bincount(chosen).tolist() == [6, 2]
 
 
@@ -69,4 +70,4 @@ def test_predictors_are_those_of_the_drawn_networks(n_draws):
 
 def test_noise_goes_with_the_draws():
     sampled = posterior(chain(LINEAR, noise=0.5), chain(BENT, noise=2.0))
-    assert sampled.noise(4).ravel().tolist() == [0.5, 0.5, 2.0, 2.0]
+    assert sampled.noise_of(sampled.numbers(4)).ravel().tolist() == [0.5, 0.5, 2.0, 2.0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from islab import ISLaBClassifier, ISLaBRegressor
+from islab import ISLaBClassifier, ISLaBRegressor, load
 from islab.estimators.islab import ISLaBEstimator
 from islab.report import render_report
 from tests.estimators.conftest import QUICK
@@ -50,6 +50,16 @@ def test_the_summary_has_a_line_of_it(table, labels):
     assert "different classes" in model.summary().facts["caution"]
 
 
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_files_keep_the_line(table, labels, tmp_path, sparse):
+    with pytest.warns(UserWarning, match="median network"):
+        model = ISLaBClassifier(**QUICK).fit(table, labels)
+    model.save(tmp_path / "m.islab", sparse=sparse)
+    facts = load(tmp_path / "m.islab").summary().facts
+    assert facts["caution"] == model.summary().facts["caution"]
+
+
 def test_ordinary_models_have_no_such_line(classifier, regressor):
     assert "caution" not in classifier.summary().facts
     assert "caution" not in regressor.summary().facts
@@ -65,9 +75,9 @@ def test_the_report_has_a_line_of_it(classifier, table, labels):
 
 def test_rows_on_the_border_between_classes_do_not_count(classifier, table):
     found = classifier.predictions(table)
-    means = {"full": np.tile([0.51, 0.49], (len(table), 1))}
-    means["median"] = means["full"][:, ::-1]
-    assert replace(found, _means=means).disagreement().size == 0
+    full = np.tile([0.51, 0.49], (len(table), 1))
+    found._means.update(full=full, median=full[:, ::-1])
+    assert found.disagreement().size == 0
 
 
 def test_a_sparse_model_has_nothing_to_compare(classifier, table):

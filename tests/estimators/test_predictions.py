@@ -104,3 +104,21 @@ def test_predictions_of_another_model_are_refused(classifier, regressor, table):
 def test_classes_that_training_did_not_know_are_refused(classifier, table):
     with pytest.raises(ValueError, match="Got class 'odd' in y"):
         classifier.predictions(table).log_score(["odd"] * len(table))
+
+
+def test_predictions_with_another_number_of_draws_are_made_anew(regressor, table):
+    found = regressor.predictions(table)
+    found.mean()
+    assert len(regressor.predictions(found, n_draws=7).predictor()) == 7
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_weights_are_those_behind_the_predictor(regressor, table, model, monkeypatch):
+    found = regressor.predictions(table)
+    weights, biases = found.weights(5, model)
+    source = found.network if model == "median" else found.posterior
+    monkeypatch.setattr(MEMORY, 3 * source.architecture.n_weights)  # draws come in parts of three
+    again = regressor.predictions(table).weights(5, model)
+    assert len(weights) == len(biases) == len(again[0]) == 5
+    whole = source.draw(regressor.n_draws, np.random.default_rng(regressor.seed_))
+    np.testing.assert_array_equal(weights, whole[0][:5])

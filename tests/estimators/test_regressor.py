@@ -123,7 +123,8 @@ def test_as_many_targets_as_rows_are_needed(table, numbers):
 
 
 def test_a_constant_target_is_predicted_as_it_is(table):
-    model = ISLaBRegressor(**QUICK).fit(table, np.full(len(table), 5.0))
+    with pytest.warns(UserWarning, match="^The target 'y' is 5 in all rows: there is nothing to"):
+        model = ISLaBRegressor(**QUICK).fit(table, np.full(len(table), 5.0))
     np.testing.assert_allclose(model.predict(table), 5, atol=0.5)
 
 
@@ -212,6 +213,20 @@ def test_several_outputs_use_columns_that_are_nearly_alike():
     place = np.linspace(0, 1, 100)
     parts = rng.normal(size=(160, 3))
     peaks = np.exp(-0.5 * ((place - np.array([[0.3], [0.5], [0.7]])) / 0.15) ** 2)
-    x = 3 * rng.normal(size=(160, 1)) + parts @ peaks + 0.01 * rng.normal(size=(160, 100))
+    level = 10 * rng.normal(size=(160, 1)) * (1 + 0.2 * place)
+    x = level + parts @ peaks + 0.01 * rng.normal(size=(160, 100))
     model = ISLaBRegressor(hidden_layer_sizes=(), random_state=0).fit(x[:120], parts[:120])
     assert model.score(x[120:], parts[120:]) > 0.7
+
+
+def test_of_several_targets_the_constant_one_is_named(table, numbers):
+    both = pd.DataFrame({"price": numbers, "tax": 0.0})
+    with pytest.warns(UserWarning, match="The target 'tax' is 0 in all rows") as said:
+        ISLaBRegressor(**QUICK).fit(table, both)
+    assert len(said) == 1
+
+
+def test_rows_of_weight_0_do_not_make_a_target_vary(table, numbers):
+    weight = np.r_[0.0, np.ones(len(table) - 1)]
+    with pytest.warns(UserWarning, match="is 3 in all rows"):
+        ISLaBRegressor(**QUICK).fit(table, np.where(weight > 0, 3.0, numbers), weight)

@@ -15,6 +15,7 @@ import islab
 from islab import compare
 from islab.baselines.references import ReferenceClassifier
 from islab.evaluate import make_method, score_classes
+from islab.images import ISLaBImageClassifier
 
 
 def test_scores_are_those_of_a_fit_to_the_split(table, state):
@@ -328,3 +329,54 @@ def test_a_model_that_was_interrupted_and_kept_is_refused(
     with pytest.raises(KeyboardInterrupt):
         compare(table, state, {"a": counting()}, seeds=3, results=tmp_path)
     assert len((tmp_path / "comparison.jsonl").read_text().splitlines()) == 1
+
+
+# -- images --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def images():
+    """A bright half, at the top or at the bottom."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["bottom", "top"], 30)
+    pixels = rng.random((60, 6, 6)) * 0.3
+    pixels[30:, :3] += 0.6
+    pixels[:30, 3:] += 0.6
+    return pixels, labels
+
+
+@pytest.fixture(scope="module")
+def of_images(images):
+    pytest.importorskip("torch")
+    network = ISLaBImageClassifier(channels=(2,), hidden_layer_sizes=(), max_epochs=20, n_draws=5)
+    return compare(*images, {"network": network, "pixels": "ridge"}, seeds=2)
+
+
+def test_images_are_compared_with_methods_that_read_their_pixels(of_images):
+    frame = of_images.to_frame().query("model == 'full'")
+    assert frame.groupby("method")["accuracy"].min().to_dict() == {"network": 1.0, "pixels": 1.0}
+
+
+def test_the_size_of_a_network_of_images_is_counted(of_images):
+    used = of_images.to_frame().query("method == 'network'")["used_weights"]
+    assert used.between(1, 500).all()
+
+
+def test_changed_pixels_are_other_data(images, tmp_path):
+    pixels, labels = images
+    options = {"seeds": 1, "results": tmp_path}
+    first = compare(pixels, labels, ["ridge"], **options)
+    again = compare(pixels, labels, ["ridge"], **options)
+    other = compare(pixels[:, ::-1], labels, ["ridge"], **options)
+    assert first.records[0]["seconds"] == again.records[0]["seconds"]
+    assert other.records[0]["dataset"] != first.records[0]["dataset"]
+
+
+def test_images_have_classes(images):
+    with pytest.raises(ValueError, match="Got task='regression' for images, expected 'class"):
+        compare(*images, task="regression")
+
+
+def test_a_network_of_images_fails_on_a_table(table, state):
+    found = compare(table, state, ["islab-images", "ridge"], seeds=1)
+    assert "reads images, not a table" in found.failures()["islab-images"]

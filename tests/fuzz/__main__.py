@@ -15,6 +15,7 @@ from tests.fuzz.outcome import Outcome, table
 SECTIONS = {
     "files": ("files", "fuzz_files", 100_000),
     "kernel": ("kernel", "fuzz_kernel", 50_000),
+    "chains": ("chains", "fuzz_chains", 5_000),
     "kills": ("accidents", "fuzz_kills", 200),
     "interrupts": ("accidents", "fuzz_interrupts", 200),
 }

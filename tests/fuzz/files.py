@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import signal
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,7 +23,7 @@ from tests.fuzz.outcome import Outcome
 from tests.images.nets import classifier, posterior
 
 OLD = Path(__file__).parents[1] / "io" / "files"
-MOST_SECONDS = 2.0
+MOST_SECONDS, GIVEN_UP = 2.0, 20.0
 MOST_PIXELS = 10**6
 SHARE_OF_CHECKPOINTS = 0.05
 
@@ -72,7 +75,8 @@ def _try_model(path: Path, content: bytes) -> str:
     path.write_bytes(content)
     start = time.process_time()
     try:
-        model = islab.load(path)
+        with _given_up():
+            model = islab.load(path)
     except ValueError as error:
         ending = _refusal(error, path)
     except Exception as error:
@@ -81,6 +85,22 @@ def _try_model(path: Path, content: bytes) -> str:
         ending = _try_predicting(model)
     taken = time.process_time() - start
     return ending if taken < MOST_SECONDS else f"FAILED: {taken:.1f} s"
+
+
+@contextmanager
+def _given_up() -> Iterator[None]:
+    """Ends what would go on for ever, after so many seconds of processor time."""
+
+    def give_up(*_: Any) -> None:
+        raise TimeoutError(f"no end after {GIVEN_UP:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, GIVEN_UP)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _refusal(error: ValueError, path: Path) -> str:
@@ -95,7 +115,7 @@ def _refusal(error: ValueError, path: Path) -> str:
 def _try_predicting(model: Any) -> str:
     model.set_params(n_draws=min(model.n_draws, 20))
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), _given_up():
             found = _predictions(model)
     except Exception as error:
         return f"FAILED when predicting: {type(error).__name__}: {error!s:.200}"

@@ -27,6 +27,15 @@ def test_calls_of_the_kernel_end_in_numbers_or_errors():
     assert {"run: done", "run: refused"} <= set(outcome.counts)
 
 
+def test_calls_of_chains_end_in_draws_or_errors():
+    pytest.importorskip("islab.learn.sample.native._chains")
+    from tests.fuzz.chains import fuzz_chains
+
+    outcome = fuzz_chains(300, seed=20)
+    assert outcome.failures == []
+    assert {"run: done", "run: refused", "restore: refused"} <= set(outcome.counts)
+
+
 @pytest.mark.skipif(not RESUMES, reason="fits do not go on from checkpoints")
 @pytest.mark.parametrize("fuzz", [fuzz_kills, fuzz_interrupts])
 def test_fits_that_have_accidents_end_in_the_same_model(fuzz):

@@ -180,7 +180,12 @@ def test_the_command_line_predicts_an_array_of_images(fitted, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"no array", "cannot be read as an array"), (None, "cannot be read")]
+    ("content", "message"),
+    [
+        (b"no array", "cannot be read as an array"),
+        (b"PK\3\4 half of an archive", "cannot be read as an array"),
+        (None, "cannot be read"),
+    ],
 )
 def test_the_command_line_names_a_file_without_images(fitted, content, message, tmp_path, capsys):
     fitted.save(tmp_path / "model.islab")
@@ -188,3 +193,50 @@ def test_the_command_line_names_a_file_without_images(fitted, content, message, 
         (tmp_path / "images.npy").write_bytes(content)
     assert main(["predict", str(tmp_path / "model.islab"), str(tmp_path / "images.npy")]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    np.savez(tmp_path / "images.npz", images=IMAGES, labels=LABELS)
+    return str(tmp_path / "images.npz")
+
+
+def test_the_command_line_predicts_images_beside_labels(fitted, labelled, tmp_path, capsys):
+    fitted.save(tmp_path / "model.islab")
+    assert main(["predict", str(tmp_path / "model.islab"), labelled]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(IMAGES)
+
+
+def test_the_command_line_reports_on_a_model_of_images(fitted, labelled, tmp_path, capsys):
+    fitted.save(tmp_path / "model.islab")
+    page = str(tmp_path / "report.html")
+    assert main(["report", str(tmp_path / "model.islab"), labelled, "-o", page]) == 0
+    assert f"report of {len(IMAGES)} images written" in capsys.readouterr().err
+    assert "calibration error" in (tmp_path / "report.html").read_text()
+
+
+def test_the_command_line_compares_methods_on_images(labelled, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ISLAB_DATA", str(tmp_path))
+    options = ["--methods", "ridge", "--seeds", "2", "--test-size", "0.5"]
+    assert main(["compare", labelled, *options]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"classification of {len(IMAGES)} images\n"
+    assert captured.out.splitlines()[1].startswith("ridge")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"images": IMAGES}, "without an array 'labels', expected the label of each image"),
+        ({"images": IMAGES, "other": LABELS}, "with arrays images, other, expected one of images"),
+    ],
+)
+def test_images_without_labels_are_named(arrays, message, tmp_path, capsys):
+    np.savez(tmp_path / "images.npz", **arrays)
+    assert main(["compare", str(tmp_path / "images.npz")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_of_tables_are_not_for_images(labelled, capsys):
+    assert main(["compare", labelled, "--groups", "patient"]) == 2
+    assert "Got --groups for images" in capsys.readouterr().err

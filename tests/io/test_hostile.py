@@ -57,6 +57,7 @@ def refused_cheaply(path):
     ("place", "value"),
     [
         ("params.kernel_size", 20_001),
+        ("params.hidden_layer_sizes", [4] * 50_000),
         ("image_shape", [1, 2048, 2048]),
         ("image_shape", [2**16, 2**16, 2**16]),
         ("params.n_draws", 10**15),
@@ -260,6 +261,12 @@ def test_numbers_outside_their_range_are_refused(model, tmp_path, name, value):
 )
 def test_nonsense_in_files_of_images_is_refused(images, tmp_path, place, value):
     assert refused(altered(images, tmp_path / "m", place, value))
+
+
+def test_classes_beyond_64_bits_are_refused_for_what_they_are(images, tmp_path):
+    classes = {"type": "int64", "values": [0, 1, 2**63]}
+    with pytest.raises(ValueError, match="its classes are too large numbers"):
+        islab.load(altered(images, tmp_path / "m", "classes", classes))
 
 
 def test_optional_parts_of_the_description_have_defaults(model, tmp_path):

@@ -1,8 +1,10 @@
 """How a file is written, and what its parameters are worth."""
 
 import copy
+import errno
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +29,24 @@ def test_a_crash_while_writing_leaves_the_old_file(model, tmp_path, monkeypatch)
         model.save(path, sparse=True)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["m.islab"]
+
+
+def test_a_full_disk_is_told_with_the_path(model, tmp_path, monkeypatch):
+    path = tmp_path / "m.islab"
+
+    def fail(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=f"No space left on device: '{path}'"):
+        model.save(path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_device_is_told_with_the_path(model):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        model.save("/dev/full")
 
 
 def test_a_folder_is_not_overwritten(model, tmp_path):

@@ -1,5 +1,10 @@
 """Calls side by side, also on backends that hand over all results at the end."""
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -71,3 +76,36 @@ def test_a_comparison_runs_where_there_are_no_generators():
     x = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
     found = compare(x, x["a"] + rng.normal(size=40), {"ridge": Ridge()}, seeds=3)
     assert found.to_frame()["rmse"].notna().sum() == 3
+
+
+PARENT = """
+import sys, time
+from joblib import delayed
+from islab.learn.parallel import in_parallel
+
+def wait(_):
+    print(__import__("os").getpid(), flush=True)
+    time.sleep(60)
+
+list(in_parallel((delayed(wait)(k) for k in range(2)), n_jobs=2))
+"""
+
+
+def is_running(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are not in /proc")
+def test_workers_end_soon_after_a_process_that_was_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        assert all(map(is_running, workers))
+        parent.kill()
+        for _ in range(200):
+            if not any(map(is_running, workers)):
+                break
+            time.sleep(0.1)
+    assert not any(map(is_running, workers))

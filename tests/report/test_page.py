@@ -8,10 +8,11 @@ from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 def python_probability(classifier, covariates):
     from islab.explain import explain_local
 
-    found = explain_local(
-        classifier.network_, covariates, n_draws=60, random_state=classifier.seed_
+    weights, biases = classifier.network_.draw(
+        classifier.n_draws, np.random.default_rng(classifier.seed_)
     )
-    return found.response_summary
+    drawn = (weights[:60], biases[:60])
+    return explain_local(classifier.network_, covariates, draws=drawn).response_summary
 
 
 def used(classifier, X):

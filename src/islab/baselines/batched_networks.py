@@ -14,45 +14,27 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture, Block
-
-Float = NDArray[np.floating]
+from islab.core.arrays import Float
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How normal weights vary around their means.
+    """How normal weights vary around their means."""
 
-    Attributes
-    ----------
-    weights, biases : (replicas, weights), (replicas, units)
-        Variances.
-    normals : (rows, units)
-        Standard normal numbers, the same for all replicas.
-    """
-
-    weights: Float
-    biases: Float
-    normals: Float
+    weights: Float  # (replicas, weights), variances
+    biases: Float  # (replicas, units), variances
+    normals: Float  # (rows, units), standard normal numbers, the same for all replicas
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Derivatives of a loss by everything that went into a pass.
+    """Derivatives of a loss by everything that went into a pass."""
 
-    Attributes
-    ----------
-    weights, biases : (replicas, weights), (replicas, units)
-    scales : (replicas, rows, inputs)
-        Empty for a pass without scales.
-    variances, bias_variances : (replicas, weights), (replicas, units)
-        Empty for a pass without spread.
-    """
-
-    weights: Float
-    biases: Float
-    scales: Float
-    variances: Float
-    bias_variances: Float
+    weights: Float  # (replicas, weights)
+    biases: Float  # (replicas, units)
+    scales: Float  # (replicas, rows, inputs), empty for a pass without scales
+    variances: Float  # (replicas, weights), empty for a pass without spread
+    bias_variances: Float  # (replicas, units), empty for a pass without spread
 
 
 class Pass:

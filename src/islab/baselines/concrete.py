@@ -2,34 +2,167 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.batched_networks import Pass, input_layers
 from islab.baselines.descent import Slope, cut, descend, first_guess
-from islab.baselines.dropout import TEMPERATURE, ConcreteDropout, drop_gate, dropout_penalty
+from islab.baselines.kept_weights import NO_SPREAD
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.equations import sigmoid
 from islab.core.network import forward
+from islab.core.posterior import Posterior
+from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.parameter_checks import Rules, auto, positive
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines.base import Problem
 
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
+Array = Any
 
 FIRST_DROPOUT = 0.1
 LEAST_UNIFORM = 1e-7
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)
 TRIAL_DRAWS = 100
+TEMPERATURE = 0.1
+
+
+# -- what is learned ------------------------------------------------------------------------------
+
+
+def drop_gate(logit_p: Array, u: Array) -> Array:
+    """Nearly 1 where an input is dropped, nearly 0 where it stays; differentiable by ``p``.
+
+    Parameters
+    ----------
+    logit_p : array
+        Of the dropout probability.
+    u : array
+        Uniform random numbers between 0 and 1.
+
+    Notes
+    -----
+    ``sigmoid((logit p + logit u) / temperature)``. A temperature of 1/10 makes its exponential
+    the tenth power of a ratio, which takes multiplications only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drop_gate(np.zeros(3), np.array([0.01, 0.5, 0.99])).round(3).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    xp = array_namespace(u)
+    ratio = (1 / u - 1) * xp.exp(-logit_p)
+    fifth = ratio * ratio * ratio * ratio * ratio
+    return 1 / (1 + fifth * fifth)
+
+
+def dropout_penalty(square: Array, p: Array, n_inputs: Array, *, length_scale: Array) -> Array:
+    """KL of each layer from its prior, up to a constant.
+
+    Parameters
+    ----------
+    square : array
+        Sum of a layer's squared weights and biases.
+    p, n_inputs : array
+        Its dropout probability and number of inputs.
+    length_scale : float or array
+        One over the prior's standard deviation of a weight.
+
+    Notes
+    -----
+    ``length_scale**2 / 2 * square / (1 - p) + inputs * (p log p + (1 - p) log(1 - p))``: Gal,
+    Hron and Kendall (2017) with weights on the scale of their means, that is, multiplied by
+    ``1 - p`` when they stay.
+    """
+    xp = array_namespace(p)
+    entropy = p * xp.log(p) + (1 - p) * xp.log1p(-p)
+    return 0.5 * length_scale**2 * square / (1 - p) + n_inputs * entropy
+
+
+@dataclass(eq=False)
+class ConcreteDropout:
+    """A network whose inputs are dropped, layer by layer, with probabilities of their own.
+
+    A draw is ``w = mu * keep / (1 - p)`` with ``keep ~ Bernoulli(1 - p)`` for each input of each
+    layer, so that ``mu`` is the mean. Training relaxes ``keep`` to a concrete distribution.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    mu : (weights,)
+        Weights of covariates without any variation are 0.
+    bias : (units,)
+    dropout : (layers,)
+        Probability ``p`` that an input of the layer is dropped.
+    likelihood : str
+    noise : (outputs,)
+    n_weights_initial : int
+    scale : Scale, optional
+        Of the data.
+    """
+
+    ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "mu": ("weights",),
+        "bias": ("units",),
+        "dropout": ("layers",),
+        "noise": ("outputs",),
+    }
+
+    architecture: Architecture
+    mu: Float
+    bias: Float
+    dropout: Float
+    likelihood: str
+    noise: Float
+    n_weights_initial: int
+    scale: Scale | None = None
+
+    def keep_probability(self) -> Float:
+        """Probability that each weight is not dropped, (weights,)."""
+        kept = self.architecture.by_block(1 - self.dropout[: len(self.architecture.blocks)])
+        return np.where(self.mu != 0, kept, 0.0)
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Coherent draws: one set of dropped inputs for all rows."""
+        net = self.architecture
+        p = self.dropout[input_layers(net)]
+        kept = (rng.random((n_draws, len(p))) >= p) / (1 - p)
+        return self.mu * kept[:, net.input_index], np.tile(self.bias, (n_draws, 1))
+
+    def median(self) -> SparseNetwork:
+        """The network of mean weights.
+
+        One probability for all inputs of a layer singles out no weight, so all stay, each with
+        its probability of not being dropped as ``alpha``.
+        """
+        with np.errstate(divide="ignore"):
+            lam = np.log(self.keep_probability()) - np.log(self.architecture.by_block(self.dropout))
+        posterior = Posterior(
+            architecture=self.architecture,
+            mu=self.mu,
+            rho=np.full_like(self.mu, NO_SPREAD),
+            lam=lam,
+            bias_mu=self.bias,
+            bias_rho=np.full_like(self.bias, NO_SPREAD),
+            likelihood=self.likelihood,
+            noise=self.noise,
+            n_weights_initial=self.n_weights_initial,
+        )
+        return SparseNetwork.from_posterior(posterior, threshold=0.0, scale=self.scale)
+
+
+# -- learning -------------------------------------------------------------------------------------
 
 
 class DropoutNetwork:
@@ -125,68 +258,45 @@ class DropoutNetwork:
         return found
 
 
-def learn_concrete(
-    problem: Problem,
-    likelihood: str,
-    plan: Plan,
-    *,
-    length_scale: float | str,
-    varies: Mask | None = None,
-    seed: int,
-    verbose: bool = False,
-) -> Learned:
-    """Learns weights and dropout probabilities.
+def learn_concrete(plan: Plan, length_scale: float | str, varies: Mask | None = None) -> Learned:
+    """Learns weights and dropout probabilities; see :class:`ConcreteDropoutClassifier`.
 
-    Parameters
-    ----------
-    problem : Problem
-        Data on the scale the network shall see.
-    likelihood : str
-    plan : Plan
-        Which network, without input skip, and how long to train it.
-    length_scale : float or "auto"
-        One over the prior's standard deviation of a weight; see :func:`best_length_scale`.
-    varies : (covariates,), optional
-        Covariates that are not constant; the weights of the others are 0.
-    seed : int
-    verbose : bool
-        Show a progress bar.
+    The weights of covariates that do not vary are 0.
     """
     chosen = {}
     if isinstance(length_scale, str):
-        length_scale = best_length_scale(problem, likelihood, plan, seed)
+        length_scale = best_length_scale(plan)
         chosen = {"length_scale": length_scale}
-    guess = first_guess(plan.architecture, problem, likelihood, np.random.default_rng(seed))
     network = DropoutNetwork(plan.architecture, length_scale)
-    descent, history = descend(
-        network, network.start(guess), problem, likelihood, plan, seed=seed, verbose=verbose
-    )
-    found = network.distributions(descent.theta, likelihood, descent.noise, varies)
+    start = network.start(first_guess(plan, np.random.default_rng(plan.seed)))
+    descent, history = descend(network, start, plan)
+    found = network.distributions(descent.theta, plan.likelihood, descent.noise, varies)
     return Learned(found[0], history, chosen=chosen)
 
 
-def best_length_scale(problem: Problem, likelihood: str, plan: Plan, seed: int) -> float:
+def best_length_scale(plan: Plan) -> float:
     """The length scale that predicts a fifth of the rows best, learned from the others.
 
     Weights have no variance of their own here, so no bound on the evidence says how strong
     their prior should be. The candidates train side by side, half as long as the network itself
     will.
     """
-    rng = np.random.default_rng(seed)
+    problem, rng = plan.problem, np.random.default_rng(plan.seed)
     judges, learners = np.split(rng.permutation(problem.n_rows), [max(1, problem.n_rows // 5)])
     held_out, rest = rows_of(problem, judges), rows_of(problem, learners)
     trial = replace(
         plan,
+        problem=rest,
         n_steps=max(1, plan.n_steps // 2),
         batch_size=min(plan.batch_size, rest.n_rows),
+        verbose=False,
     )
-    guess = first_guess(plan.architecture, rest, likelihood, np.random.default_rng(seed))
     network = DropoutNetwork(plan.architecture, np.array(LENGTH_SCALES))
-    theta = np.tile(network.start(guess), (len(LENGTH_SCALES), 1))
-    descent, _ = descend(network, theta, rest, likelihood, trial, seed=seed)
+    start = network.start(first_guess(trial, np.random.default_rng(plan.seed)))
+    descent, _ = descend(network, np.tile(start, (len(LENGTH_SCALES), 1)), trial)
     losses = [
-        held_out_loss(found, held_out, np.random.default_rng(seed))
-        for found in network.distributions(descent.theta, likelihood, descent.noise)
+        held_out_loss(found, held_out, np.random.default_rng(plan.seed))
+        for found in network.distributions(descent.theta, plan.likelihood, descent.noise)
     ]
     return LENGTH_SCALES[int(np.argmin(losses))]
 
@@ -204,51 +314,21 @@ def held_out_loss(weights: WeightDistribution, problem: Problem, rng: np.random.
     return float(np.average(scores, weights=problem.sample_weight))
 
 
-# -- the face -----------------------------------------------------------------------------
+# -- estimators --------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConcreteDropoutEstimator(BaselineEstimator):
     """Parameters and learning of both concrete dropout estimators."""
+
+    length_scale: Any = "auto"
 
     weights_type = ConcreteDropout
     _rules: ClassVar[Rules] = {"length_scale": (auto(positive), "'auto' or a positive number")}
     _rate = 0.03
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        length_scale: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.length_scale = length_scale
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_draws = n_draws
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
-        return learn_concrete(
-            problem,
-            likelihood,
-            self._plan(problem),
-            length_scale=self.length_scale,
-            varies=varies,
-            seed=seed,
-            verbose=self.verbose,
-        )
+    def _learn_plan(self, plan: Plan, varies: Mask) -> Learned:
+        return learn_concrete(plan, self.length_scale, varies)
 
     @property
     def n_expected_weights_(self) -> float:
@@ -267,22 +347,10 @@ class ConcreteDropoutClassifier(ConcreteDropoutEstimator, NetworkClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : "auto" or tuple of int
-        Widths of the hidden layers; ``()`` for a linear model.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
     length_scale : "auto" or float
         One over the prior's standard deviation of a weight: more makes smoother functions, and
         far too much a constant. "auto" tries four on a fifth of the rows, held out.
-    batch_size : "auto" or int
-    learning_rate_init : "auto" or float
-        Adam's highest rate.
-    max_epochs : "auto" or int
-        Passes over the data.
-    n_draws : int
-        Draws of the network behind each prediction.
-    missing : {"impute", "error"}
-    random_state : int, RandomState instance or None
-    verbose : bool
+    {shared}
 
     Attributes
     ----------

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.learn.engines.base import Problem
-
-Float = NDArray[np.floating]
 
 N_FOLDS = 5
 ROWS_FOR_ALL_FOLDS = 5_000

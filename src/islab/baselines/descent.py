@@ -17,13 +17,14 @@ from islab.baselines.base import Plan
 from islab.baselines.batched_networks import Pass
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
+from islab.core.paths import active_weights
 from islab.core.posterior import Initial, Posterior
-from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, Problem, State, Steps
+from islab.learn.engines.base import ADAM_BETAS, ADAM_EPS, State, Steps
 from islab.learn.history import History, ProgressBar
 from islab.learn.loop import Report, epoch_order, run_stage
 from islab.learn.stage import Rates, Schedule, Stage
 
-Float = NDArray[np.floating]
 Slope = Callable[[Float], Float]
 
 NOISE_RATE = 0.02
@@ -102,8 +103,6 @@ class Descent:
     network : Descending
     theta : (parameters,) or (replicas, parameters)
         Where to start.
-    problem : Problem
-    likelihood : str
     plan : Plan
     recorded : Penalised, optional
         The network, if the history shall have its penalty and its weights in use.
@@ -113,7 +112,6 @@ class Descent:
         Speed at which noise variances follow the squared errors; 0 leaves them as they are.
     betas : (float, float)
         How long Adam remembers gradients and their squares.
-    seed : int
 
     Attributes
     ----------
@@ -129,19 +127,16 @@ class Descent:
         self,
         network: Descending,
         theta: Float,
-        problem: Problem,
-        likelihood: str,
         plan: Plan,
         *,
         recorded: Penalised | None = None,
         row_weight: Float | None = None,
         noise_rate: float = 0.0,
         betas: tuple[float, float] = ADAM_BETAS,
-        seed: int,
     ) -> None:
-        self.network, self.problem, self.plan, self.seed = network, problem, plan, seed
-        self.recorded = recorded
-        self.likelihood, self.noise_rate = families.likelihood(likelihood), noise_rate
+        self.network, self.plan, self.problem = network, plan, plan.problem
+        self.recorded, problem = recorded, plan.problem
+        self.likelihood, self.noise_rate = families.likelihood(plan.likelihood), noise_rate
         self.row_weight = problem.row_weights[None] if row_weight is None else row_weight
         n_replicas = max(len(self.row_weight), len(np.atleast_2d(theta)))
         self.x, self.y = problem.x.astype(np.float32), problem.y.astype(np.float32)
@@ -151,7 +146,7 @@ class Descent:
         self.theta[...] = theta
         self.noise = np.ones((n_replicas, problem.y.shape[1]), dtype=np.float32)
         # Uniform numbers of this generator take less time than the usual one's.
-        self.rng = np.random.Generator(np.random.SFC64(seed))
+        self.rng = np.random.Generator(np.random.SFC64(plan.seed))
         self.adam = ProximalAdam(self.theta, betas)
         self.n_steps_taken, self.slow_down = 0, 1.0
         self.threshold: float | Float = 0.0
@@ -190,12 +185,22 @@ class Descent:
             schedule=schedule,
             kl_ramp=ramp,
         )
-        n_rows = self.problem.n_rows
-        progress = run_stage(
-            self, stage, n_rows=n_rows, seed=self.seed, shuffle=False, report=report
-        )
+        n_rows, seed = self.problem.n_rows, self.plan.seed
+        progress = run_stage(self, stage, n_rows=n_rows, seed=seed, shuffle=False, report=report)
         self.slow_down *= progress.slow_down
         return progress.history
+
+    def note(self, history: History, kept: Mask, **numbers: float) -> None:
+        """Adds a record of the kept weights (weights,) and of the other numbers of a history."""
+        net = self.plan.architecture
+        history.add(
+            step=self.n_steps_taken,
+            density=kept.sum() / max(net.n_weights, 1),
+            used_weights=active_weights(net, kept).sum(),
+            hidden_units=sum(net.hidden),
+            rate=self.plan.rate * self.slow_down,
+            **numbers,
+        )
 
     # -- what the loop asks -----------------------------------------------------------------
 
@@ -259,7 +264,7 @@ class Descent:
     def _batch(self, number: int) -> NDArray[np.intp]:
         n_rows, size = self.problem.n_rows, self.plan.batch_size
         epoch, place = divmod(number, -(-n_rows // size))
-        return epoch_order(self.seed, epoch, n_rows)[place * size : (place + 1) * size]
+        return epoch_order(self.plan.seed, epoch, n_rows)[place * size : (place + 1) * size]
 
     def _step(self, rows: NDArray[np.intp], rate: float, ramp: float) -> Float:
         """Moves the parameters by one batch; the predictor that the batch had before."""
@@ -315,40 +320,19 @@ class ProximalAdam:
             theta -= np.clip(theta, -threshold, threshold)
 
 
-def descend(
-    network: Penalised,
-    theta: Float,
-    problem: Problem,
-    likelihood: str,
-    plan: Plan,
-    *,
-    seed: int,
-    verbose: bool = False,
-) -> tuple[Descent, History]:
+def descend(network: Penalised, theta: Float, plan: Plan) -> tuple[Descent, History]:
     """One run over all steps of a plan, on record.
 
     The penalty's weight rises from 0 over the first quarter; Gaussian noise follows its optimum.
-    Parameters are those of :class:`Descent`.
     """
-    descent = Descent(
-        network,
-        theta,
-        problem,
-        likelihood,
-        plan,
-        recorded=network,
-        noise_rate=NOISE_RATE,
-        seed=seed,
-    )
+    descent = Descent(network, theta, plan, recorded=network, noise_rate=NOISE_RATE)
     schedule = Schedule("cosine", warm_up=WARM_UP)
-    with ProgressBar(plan.n_steps, enabled=verbose) as bar:
+    with ProgressBar(plan.n_steps, enabled=plan.verbose) as bar:
         history = descent.train(plan.n_steps, schedule, ramp=RAMP, report=bar.report)
     return descent, history
 
 
-def first_guess(
-    net: Architecture, problem: Problem, likelihood: str, rng: np.random.Generator
-) -> Float:
+def first_guess(plan: Plan, rng: np.random.Generator) -> Float:
     """Weights and biases to begin with, (weights + units,).
 
     The outputs' biases are those of the model without covariates.
@@ -359,8 +343,9 @@ def first_guess(
     biases make up for both, so that units are ``2 tanh(z / 2)`` to those that they feed; otherwise
     a deep network would start on a plateau.
     """
-    guess = Posterior.initialise(net, rng, Initial(), likelihood)
-    guess.bias_mu[net.units[-1]] = families.likelihood(likelihood).initial_bias(problem.y)
+    net, likelihood = plan.architecture, families.likelihood(plan.likelihood)
+    guess = Posterior.initialise(net, rng, Initial(), plan.likelihood)
+    guess.bias_mu[net.units[-1]] = likelihood.initial_bias(plan.problem.y)
     activation = families.activation(net.activation)
     for layer in range(1, net.n_layers):
         weights = net.hidden_block(layer).view(guess.mu)

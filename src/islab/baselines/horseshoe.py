@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.baselines.base import BaselineEstimator, Plan
 from islab.baselines.batched_networks import Pass, Spread, input_layers, standard_normals
@@ -20,16 +19,14 @@ from islab.baselines.shrinkage import (
     log_moments,
 )
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.equations import gaussian_kl, sigmoid, slab_kl, slab_kl_slopes, softplus
 from islab.core.priors import BIAS_TAU
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.parameter_checks import Rules, auto, positive, real
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.weight_distribution import Learned
-from islab.learn.engines.base import LARGEST_LAMBDA, Problem
-
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
+from islab.learn.engines.base import LARGEST_LAMBDA
 
 FIRST_RHO = -3.0
 FIRST_LOG_VARIANCE = -4.0
@@ -204,60 +201,38 @@ class HorseshoeNetwork:
 
 
 def learn_horseshoe(
-    problem: Problem,
-    likelihood: str,
-    plan: Plan,
-    *,
-    global_scale: float,
-    threshold: float | str,
-    varies: Mask | None = None,
-    seed: int,
-    verbose: bool = False,
+    plan: Plan, global_scale: float, threshold: float | str, varies: Mask | None = None
 ) -> Learned:
-    """Learns weights and scales, and which inputs to keep.
+    """Learns weights and scales, and which inputs to keep; see :class:`HorseshoeClassifier`.
 
-    Parameters
-    ----------
-    problem : Problem
-        Data on the scale the network shall see.
-    likelihood : str
-    plan : Plan
-        Which network, without input skip, and how long to train it.
-    global_scale : float
-        Of the half-Cauchy prior of each layer's scale.
-    threshold : float or "auto"
-        Inputs with ``s2_z - m_z`` of at least this are pruned; see
-        :func:`~islab.baselines.shrinkage.best_thresholds`.
-    varies : (covariates,), optional
-        Covariates that are not constant; the weights of the others are 0.
-    seed : int
-    verbose : bool
-        Show a progress bar.
+    The weights of covariates that do not vary are 0.
     """
-    guess = first_guess(plan.architecture, problem, likelihood, np.random.default_rng(seed))
     network = HorseshoeNetwork(plan.architecture, global_scale)
-    descent, history = descend(
-        network, network.start(guess), problem, likelihood, plan, seed=seed, verbose=verbose
-    )
-    found = network.distribution(descent.theta, likelihood, descent.noise)
+    start = network.start(first_guess(plan, np.random.default_rng(plan.seed)))
+    descent, history = descend(network, start, plan)
+    found = network.distribution(descent.theta, plan.likelihood, descent.noise)
     if varies is not None:
         for array in (found.mu, found.sigma):
             plan.architecture.covariate_matrix(array)[:, ~varies] = 0.0
         found.input_mean[: len(varies)][~varies] = -LARGEST_LAMBDA
-    rng, theta = np.random.default_rng(seed), descent.theta[:1].astype(float)
-    elbo = -expected_nll(found, problem, rng) - float(network.penalty(theta)[0])
+    rng, theta = np.random.default_rng(plan.seed), descent.theta[:1].astype(float)
+    elbo = -expected_nll(found, plan.problem, rng) - float(network.penalty(theta)[0])
     if isinstance(threshold, str):
-        chosen = best_thresholds(found, problem, network.scale_kl(theta)[0], rng)
+        chosen = best_thresholds(found, plan.problem, network.scale_kl(theta)[0], rng)
     else:
         chosen = np.full(plan.architecture.n_layers, float(threshold))
     return Learned(replace(found, threshold=chosen), history, elbo=elbo)
 
 
-# -- the face -----------------------------------------------------------------------------
+# -- estimators --------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HorseshoeEstimator(BaselineEstimator):
     """Parameters and learning of both horseshoe estimators."""
+
+    global_scale: float = 1.0
+    threshold: Any = "auto"
 
     weights_type = Horseshoe
     _rules: ClassVar[Rules] = {
@@ -266,44 +241,8 @@ class HorseshoeEstimator(BaselineEstimator):
     }
     _rate = 0.05
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        global_scale: float = 1.0,
-        threshold: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.global_scale = global_scale
-        self.threshold = threshold
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_draws = n_draws
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
-        return learn_horseshoe(
-            problem,
-            likelihood,
-            self._plan(problem),
-            global_scale=self.global_scale,
-            threshold=self.threshold,
-            varies=varies,
-            seed=seed,
-            verbose=self.verbose,
-        )
+    def _learn_plan(self, plan: Plan, varies: Mask) -> Learned:
+        return learn_horseshoe(plan, self.global_scale, self.threshold, varies)
 
 
 class HorseshoeClassifier(HorseshoeEstimator, NetworkClassifier):
@@ -311,25 +250,13 @@ class HorseshoeClassifier(HorseshoeEstimator, NetworkClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : "auto" or tuple of int
-        Widths of the hidden layers; ``()`` for a linear model.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
     global_scale : float
         Of the half-Cauchy prior of each layer's scale; less shrinks more.
     threshold : "auto" or float
         Inputs and hidden units are pruned where ``s2_z - m_z``, minus the logarithm of the mode
         of their scale, is at least this. "auto" chooses a threshold for each layer by the ELBO of
         the pruned network; ``posterior_.threshold`` says which.
-    batch_size : "auto" or int
-    learning_rate_init : "auto" or float
-        Adam's highest rate.
-    max_epochs : "auto" or int
-        Passes over the data.
-    n_draws : int
-        Draws of the network behind each prediction.
-    missing : {"impute", "error"}
-    random_state : int, RandomState instance or None
-    verbose : bool
+    {shared}
 
     Attributes
     ----------

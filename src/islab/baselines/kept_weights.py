@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.equations import inverse_softplus
 from islab.core.paths import active_weights, fed_units
 from islab.core.posterior import Posterior
 from islab.learn.engines.base import LARGEST_LAMBDA, Parameters
 from islab.learn.shrink import sent_constants
-
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 
 NO_SPREAD = -1000.0  # the rho of a sigma of 0
 

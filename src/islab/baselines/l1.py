@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.baselines.base import Plan, PointEstimator
 from islab.baselines.cross_validation import (
@@ -18,9 +17,9 @@ from islab.baselines.cross_validation import (
 )
 from islab.baselines.descent import LEAST_NOISE, Descent, PlainNetwork, first_guess
 from islab.baselines.kept_weights import with_structure
-from islab.core.architecture import Architecture
-from islab.core.paths import active_weights
+from islab.core.arrays import Float
 from islab.core.posterior import Posterior
+from islab.estimators.base import Mask
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.parameter_checks import Rules, auto, one_of, positive
 from islab.estimators.regressor import NetworkRegressor
@@ -29,8 +28,7 @@ from islab.learn.engines.base import ADAM_BETAS, Problem
 from islab.learn.history import History, ProgressBar
 from islab.learn.stage import Schedule
 
-Float = NDArray[np.floating]
-Start = Callable[[Architecture, Problem, str, np.random.Generator], Float]
+Start = Callable[[Plan, np.random.Generator], Float]
 
 FEWEST_STRENGTHS, MOST_STRENGTHS, STEPS_PER_STRENGTH = 3, 14, 140
 WEAKEST, STRONGEST = 2e-3, 0.5  # as shares of the strength that leaves nothing
@@ -40,57 +38,27 @@ ZERO = 0.005
 
 @dataclass(frozen=True)
 class Training:
-    """How the network goes down its penalised loss.
+    """How the network goes down its penalised loss."""
 
-    Attributes
-    ----------
-    start : callable
-        Makes the weights and biases to begin with, as :func:`first_guess` does.
-    schedule : Schedule
-        Of the rate.
-    betas : (float, float)
-        How long Adam remembers gradients and their squares.
-    biases_too : bool
-        Whether biases are penalised as well.
-    """
-
-    start: Start = first_guess
-    schedule: Schedule = field(default_factory=lambda: Schedule("cosine"))
-    betas: tuple[float, float] = ADAM_BETAS
-    biases_too: bool = False
+    start: Start = first_guess  # makes the weights and biases to begin with
+    schedule: Schedule = field(default_factory=lambda: Schedule("cosine"))  # of the rate
+    betas: tuple[float, float] = ADAM_BETAS  # how long Adam remembers gradients and squares
+    biases_too: bool = False  # whether biases are penalised as well
 
 
 OUR_WAY = Training()
 
 
 def learn_l1(
-    problem: Problem,
-    likelihood: str,
     plan: Plan,
-    *,
     strength: float | str = "auto",
     zeros: str = "proximal",
     training: Training = OUR_WAY,
-    seed: int,
-    verbose: bool = False,
 ) -> Learned:
     """Fits a network with an L1 penalty on its weights.
 
-    Parameters
-    ----------
-    problem : Problem
-    likelihood : str
-    plan : Plan
-    strength : "auto" or float
-        Factor on the absolute weights beside the mean negative log likelihood of a row. For
-        Gaussian outputs that is half the squared error in standard deviations of the target, so
-        that a linear network is scikit-learn's Lasso.
-    zeros : {"proximal", "threshold"}
-        Exact zeros by a proximal step, or the paper's way: a penalty in the gradient, and weights
-        up to 0.005 count as zeros.
-    training : Training
-    seed : int
-    verbose : bool
+    ``strength`` and ``zeros`` are the ``penalty`` and ``zeros`` of :class:`L1SkipClassifier`. A
+    linear network for Gaussian outputs is scikit-learn's Lasso.
 
     Notes
     -----
@@ -100,34 +68,23 @@ def learn_l1(
     :func:`sparsest_near_best`). Gaussian noise is the mean squared error on held-out rows, or,
     with a strength given, of the fit.
     """
-    automatic = isinstance(strength, str)
-    folds = useful_folds(problem.n_rows) if automatic else 0
-    rng = np.random.default_rng(seed)
-    row_weight = fold_weights(problem, folds, rng)
+    problem, automatic = plan.problem, isinstance(strength, str)
+    rng = np.random.default_rng(plan.seed)
+    row_weight = fold_weights(problem, useful_folds(problem.n_rows) if automatic else 0, rng)
     strengths = strength_path(problem, plan.n_steps) if automatic else np.array([strength], float)
-    guess = training.start(plan.architecture, problem, likelihood, rng)
+    guess = training.start(plan, rng)
     network = PlainNetwork(plan.architecture)
-    descent = Descent(
-        network,
-        guess,
-        problem,
-        likelihood,
-        plan,
-        row_weight=row_weight,
-        betas=training.betas,
-        seed=seed,
-    )
+    descent = Descent(network, guess, plan, row_weight=row_weight, betas=training.betas)
     judged = judged_rows(row_weight)
     fits, predictors, history = [], [], History()
-    with ProgressBar(plan.n_steps, enabled=verbose) as bar:
+    with ProgressBar(plan.n_steps, enabled=plan.verbose) as bar:
         for n_steps, value in zip(_steps(plan.n_steps, len(strengths)), strengths, strict=True):
             theta = _fit(descent, n_steps, float(value), zeros, training)
             eta = network.predictor(theta, descent.x).astype(float)
             fits.append(theta[0].astype(float))
             predictors.append(eta[judged])
             _record(history, descent, fits[-1], eta[0], float(value))
-            last = {name: history.column(name)[-1] for name in ("elbo", "used_weights")}
-            bar.report(n_steps, last)
+            bar.report(n_steps, history.last())
     y, judges = problem.y[judged[1]], row_weight[0, judged[1]]
     losses = descent.likelihood.nll(y, np.array(predictors), np.ones(y.shape[1]))
     chosen = sparsest_near_best(losses, judges)
@@ -136,7 +93,7 @@ def learn_l1(
         error = np.average((y - predictors[chosen]) ** 2, axis=0, weights=judges)
         noise = np.maximum(error, LEAST_NOISE)
     return Learned(
-        _point(plan.architecture, likelihood, noise, fits[chosen]),
+        _point(plan, noise, fits[chosen]),
         history,
         chosen={"penalty": float(strengths[chosen])} if automatic else {},
     )
@@ -175,28 +132,18 @@ def _fit(descent: Descent, n_steps: int, strength: float, zeros: str, training: 
 
 
 def _record(history: History, descent: Descent, theta: Float, eta: Float, strength: float) -> None:
-    net, row_weight = descent.plan.architecture, descent.row_weight[0]
-    weights = theta[: net.n_weights]
+    row_weight = descent.row_weight[0]
+    weights = theta[: descent.plan.architecture.n_weights]
     nll = float(row_weight @ descent.likelihood.nll(descent.problem.y, eta, np.ones(1)))
     penalty = float(row_weight.sum() * strength * np.abs(weights).sum())
-    history.add(
-        step=descent.n_steps_taken,
-        elbo=-(nll + penalty),
-        nll=nll,
-        kl=penalty,
-        density=(weights != 0).sum() / max(net.n_weights, 1),
-        used_weights=active_weights(net, weights != 0).sum(),
-        hidden_units=sum(net.hidden),
-        noise=1.0,
-        rate=descent.plan.rate * descent.slow_down,
-    )
+    descent.note(history, weights != 0, elbo=-(nll + penalty), nll=nll, kl=penalty, noise=1.0)
 
 
-def _point(net: Architecture, likelihood: str, noise: Float, theta: Float) -> Posterior:
-    mu, bias_mu = np.split(theta, [net.n_weights])
+def _point(plan: Plan, noise: Float, theta: Float) -> Posterior:
+    mu, bias_mu = np.split(theta, [plan.architecture.n_weights])
     return with_structure(
-        net,
-        likelihood,
+        plan.architecture,
+        plan.likelihood,
         noise,
         mu=mu,
         sigma=np.zeros_like(mu),
@@ -209,54 +156,23 @@ def _point(net: Architecture, likelihood: str, noise: Float, theta: Float) -> Po
 # -- estimators --------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class L1SkipEstimator(PointEstimator):
     """Parameters and learning of both L1 estimators."""
+
+    penalty: Any = "auto"
+    zeros: str = "proximal"
+    n_draws: int = 1
 
     _rules: ClassVar[Rules] = {
         "penalty": (auto(positive), "'auto' or a positive number"),
         "zeros": (one_of("proximal", "threshold"), "'proximal' or 'threshold'"),
     }
     _input_skip = True
-    _training: Training = OUR_WAY
+    _training: ClassVar[Training] = OUR_WAY
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        penalty: Any = "auto",
-        zeros: str = "proximal",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_draws: int = 1,
-        missing: str = "impute",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.penalty = penalty
-        self.zeros = zeros
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_draws = n_draws
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _learn_point(self, problem: Problem, likelihood: str, plan: Plan, seed: int) -> Learned:
-        return learn_l1(
-            problem,
-            likelihood,
-            plan,
-            strength=self.penalty,
-            zeros=self.zeros,
-            training=self._training,
-            seed=seed,
-            verbose=self.verbose,
-        )
+    def _learn_plan(self, plan: Plan, varies: Mask) -> Learned:
+        return learn_l1(plan, self.penalty, self.zeros, self._training)
 
 
 class L1SkipClassifier(L1SkipEstimator, NetworkClassifier):
@@ -264,25 +180,13 @@ class L1SkipClassifier(L1SkipEstimator, NetworkClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : "auto" or tuple of int
-        Widths of the hidden layers; ``()`` for the lasso.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
     penalty : "auto" or float
         Factor on the absolute weights beside the mean negative log likelihood of a row; chosen
-        by cross-validation if not given.
+        by cross-validation if not given: ``max_epochs`` are then for all penalties together.
     zeros : {"proximal", "threshold"}
         How weights become zero: exactly, by a proximal step of the optimiser, or as in the paper,
         where weights up to 0.005 are dropped after training.
-    batch_size : "auto" or int
-    learning_rate_init : "auto" or float
-        Adam's highest rate.
-    max_epochs : "auto" or int
-        Passes over the data, for all penalties together.
-    n_draws : int
-        Draws behind each prediction, all of them the same.
-    missing : {"impute", "error"}
-    random_state : int, RandomState instance or None
-    verbose : bool
+    {shared}
 
     Attributes
     ----------
@@ -307,8 +211,7 @@ class L1SkipRegressor(L1SkipEstimator, NetworkRegressor):
     penalty : "auto" or float
         Factor on the absolute weights beside half the mean squared error in standard deviations
         of the target; chosen by cross-validation if not given.
-    **others
-        As in :class:`L1SkipClassifier`.
+    {shared}
 
     Examples
     --------

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from islab.baselines.descent import LEAST_NOISE
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.network import forward, preactivations, unit_flows
 from islab.learn.engines.base import Problem
-
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 
 # The weakest prior has a standard deviation of 1: data that say nothing about a weight would
 # otherwise leave it without any prior, and its draws without bounds.
@@ -59,23 +57,13 @@ def ggn_diagonal(net: Architecture, theta: Float, x: Float, roots: Float) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Laplace:
-    """A Gaussian posterior with a diagonal precision around fitted weights and biases.
+    """A Gaussian posterior with a diagonal precision around fitted weights and biases."""
 
-    Attributes
-    ----------
-    theta : (weights + units,)
-    prior_precision : (weights + units,)
-    curvature : (columns, weights + units)
-        See :func:`ggn_diagonal`; for Gaussian outputs there is a column for each.
-    nll, error : float, (outputs,)
-        Of all rows, and the sums of squared errors.
-    """
-
-    theta: Float
-    prior_precision: Float
-    curvature: Float
-    nll: float
-    error: Float
+    theta: Float  # (weights + units,)
+    prior_precision: Float  # (weights + units,)
+    curvature: Float  # (columns, weights + units), see :func:`ggn_diagonal`
+    nll: float  # of all rows
+    error: Float  # (outputs,), sums of squared errors
 
     @property
     def precision(self) -> Float:

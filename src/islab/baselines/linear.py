@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from islab.estimators import ISLaBRegressor
@@ -12,47 +13,27 @@ from islab.estimators.weight_distribution import Learned
 from islab.learn.engines import Problem
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianLinearEstimator(NetworkEstimator):
     """Parameters and learning of both linear models."""
 
-    def __init__(
-        self,
-        *,
-        posterior: str = "independent",
-        flow: str = "iaf",
-        n_transforms: int = 2,
-        sparsity: Any = "auto",
-        prior_inclusion: Any = "auto",
-        prior_scale: Any = "auto",
-        slab_df: float | None = None,
-        inclusion_init: Any = "auto",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        engine: str = "auto",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.posterior = posterior
-        self.flow = flow
-        self.n_transforms = n_transforms
-        self.sparsity = sparsity
-        self.prior_inclusion = prior_inclusion
-        self.prior_scale = prior_scale
-        self.slab_df = slab_df
-        self.inclusion_init = inclusion_init
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_draws = n_draws
-        self.missing = missing
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    posterior: str = "independent"
+    flow: str = "iaf"
+    n_transforms: int = 2
+    sparsity: Any = "auto"
+    prior_inclusion: Any = "auto"
+    prior_scale: Any = "auto"
+    slab_df: float | None = None
+    inclusion_init: Any = "auto"
+    batch_size: Any = "auto"
+    learning_rate_init: Any = "auto"
+    max_epochs: Any = "auto"
+    n_draws: int = 1000
+    missing: str = "impute"
+    engine: str = "auto"
+    device: str = "cpu"
+    random_state: Any = None
+    verbose: bool = False
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         # Which of the two estimators stands behind it does not matter to the weights.

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from islab.core.arrays import Float
 from islab.core.dependencies import needed
-
-Float = NDArray[np.floating]
 
 N_FOLDS = 5
 N_MEMBERS = 5

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from islab.baselines.weight_counts import Size, size_of
+from islab.core.arrays import Float
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary
 from islab.tables.columns import ColumnEncoder
@@ -31,11 +32,8 @@ from islab.tables.targets import (
     target_scale,
 )
 
-Float = NDArray[np.floating]
-
 N_FOLDS = 5
 LEAST_SD = 1e-6
-
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 

@@ -13,6 +13,7 @@ from islab.baselines.batched_networks import input_layers
 from islab.baselines.kept_weights import lambda_of, rho_of
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.equations import slab_kl
 from islab.core.network import forward
 from islab.core.posterior import Posterior
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from islab.core.sparse import SparseNetwork
 
 Array = Any
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 
 MOST_CANDIDATES = 25
 MOST_ROWS = 2000

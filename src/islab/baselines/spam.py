@@ -8,11 +8,10 @@ least by is pruned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.baselines.base import Plan, PointEstimator
 from islab.baselines.cross_validation import (
@@ -24,8 +23,8 @@ from islab.baselines.cross_validation import (
 from islab.baselines.descent import Descent, PlainNetwork, first_guess
 from islab.baselines.kept_weights import with_structure
 from islab.baselines.laplace import Laplace, approximate, in_last_layer, prior_groups, prune
+from islab.core.arrays import Float
 from islab.core.network import forward
-from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import BIAS_TAU
 from islab.estimators.base import Mask
@@ -37,8 +36,6 @@ from islab.learn.engines import Problem
 from islab.learn.history import History, ProgressBar
 from islab.learn.stage import Schedule
 
-Float = NDArray[np.floating]
-
 BURN_IN = 0.25  # share of the steps before priors are learned
 MOST_UPDATES, STEPS_PER_UPDATE = 40, 10
 ROWS_WHILE_TRAINING = 2_000
@@ -49,31 +46,12 @@ DRAWS_TO_JUDGE = 30
 
 
 def learn_spam(
-    problem: Problem,
-    likelihood: str,
     plan: Plan,
-    *,
     sparsity: float | str = "auto",
     posterior_scale: float | str = "auto",
     prior: str = "weight",
-    seed: int,
-    verbose: bool = False,
 ) -> Learned:
-    """Learns weights and priors, and prunes.
-
-    Parameters
-    ----------
-    problem : Problem
-    likelihood : str
-    plan : Plan
-    sparsity : "auto" or float
-        Share of the weights before the last layer to prune.
-    posterior_scale : "auto" or float
-        Factor on the standard deviations of the posterior; 1 is Laplace's own.
-    prior : {"weight", "layer", "network"}
-        What has a prior precision of its own.
-    seed : int
-    verbose : bool
+    """Learns weights and priors, and prunes; parameters are those of :class:`SpaMClassifier`.
 
     Notes
     -----
@@ -85,14 +63,13 @@ def learn_spam(
     the one with which draws predict held-out rows best is taken.
     """
     automatic = isinstance(sparsity, str) or isinstance(posterior_scale, str)
-    folds = useful_folds(problem.n_rows) if automatic else 0
-    rng = np.random.default_rng(seed)
-    row_weight = fold_weights(problem, folds, rng)
-    guess = first_guess(plan.architecture, problem, likelihood, rng)
+    folds = useful_folds(plan.problem.n_rows) if automatic else 0
+    rng = np.random.default_rng(plan.seed)
+    row_weight = fold_weights(plan.problem, folds, rng)
     network = PlainNetwork(plan.architecture)
-    descent = Descent(network, guess, problem, likelihood, plan, row_weight=row_weight, seed=seed)
-    learning = _Learning(descent, network, prior, np.random.default_rng(seed))
-    with ProgressBar(plan.n_steps, enabled=verbose) as bar:
+    descent = Descent(network, first_guess(plan, rng), plan, row_weight=row_weight)
+    learning = _Learning(descent, network, prior, np.random.default_rng(plan.seed))
+    with ProgressBar(plan.n_steps, enabled=plan.verbose) as bar:
         learning.run(bar)
     found, chosen = learning.finish(), {}
     if isinstance(sparsity, str):
@@ -126,7 +103,7 @@ class _Learning:
         for end in np.unique(np.maximum(ends.astype(int), 1)):
             self._descend(taken / n_steps, int(end) - taken)
             self._update()
-            bar.report(int(end) - taken, self._last())
+            bar.report(int(end) - taken, self.history.last())
             taken = int(end)
 
     def finish(self) -> list[Laplace]:
@@ -236,29 +213,23 @@ class _Learning:
         return float(self.descent.row_weight[replica].sum())
 
     def _record(self, laplace: Laplace) -> None:
-        plan, log_marginal = self.descent.plan, laplace.log_marginal_likelihood
+        elbo, nll = laplace.log_marginal_likelihood, laplace.nll
         distinct = (laplace.damage[: self.net.n_weights] > 1) | in_last_layer(self.net)
-        self.history.add(
-            step=self.descent.n_steps_taken,
-            elbo=log_marginal,
-            nll=laplace.nll,
-            kl=-log_marginal - laplace.nll,
-            density=distinct.sum() / max(self.net.n_weights, 1),
-            used_weights=active_weights(self.net, distinct).sum(),
-            hidden_units=sum(self.net.hidden),
-            noise=self.noise[0].mean(),
-            rate=plan.rate * self.descent.slow_down,
-        )
-
-    def _last(self) -> dict[str, float]:
-        return {name: self.history.column(name)[-1] for name in ("elbo", "used_weights")}
+        numbers = {"elbo": elbo, "nll": nll, "kl": -elbo - nll, "noise": self.noise[0].mean()}
+        self.descent.note(self.history, distinct, **numbers)
 
 
 # -- estimators --------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpaMEstimator(PointEstimator):
     """Parameters and learning of both SpaM estimators."""
+
+    input_skip: bool = False
+    sparsity: Any = "auto"
+    posterior_scale: Any = "auto"
+    prior: str = "weight"
 
     _rules: ClassVar[Rules] = {
         "sparsity": (
@@ -272,53 +243,13 @@ class SpaMEstimator(PointEstimator):
         "prior": (one_of("weight", "layer", "network"), "'weight', 'layer' or 'network'"),
     }
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Any = "auto",
-        activation: str = "auto",
-        input_skip: bool = False,
-        sparsity: Any = "auto",
-        posterior_scale: Any = "auto",
-        prior: str = "weight",
-        batch_size: Any = "auto",
-        learning_rate_init: Any = "auto",
-        max_epochs: Any = "auto",
-        n_draws: int = 1000,
-        missing: str = "impute",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.input_skip = input_skip
-        self.sparsity = sparsity
-        self.posterior_scale = posterior_scale
-        self.prior = prior
-        self.batch_size = batch_size
-        self.learning_rate_init = learning_rate_init
-        self.max_epochs = max_epochs
-        self.n_draws = n_draws
-        self.missing = missing
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _plan(self, problem: Problem) -> Plan:
-        plan = super()._plan(problem)
+    def _plan(self, problem: Problem, likelihood: str, seed: int) -> Plan:
+        plan = super()._plan(problem, likelihood, seed)
         net = replace(plan.architecture, input_skip=bool(self.input_skip))
         return replace(plan, architecture=net)
 
-    def _learn_point(self, problem: Problem, likelihood: str, plan: Plan, seed: int) -> Learned:
-        return learn_spam(
-            problem,
-            likelihood,
-            plan,
-            sparsity=self.sparsity,
-            posterior_scale=self.posterior_scale,
-            prior=self.prior,
-            seed=seed,
-            verbose=self.verbose,
-        )
+    def _learn_plan(self, plan: Plan, varies: Mask) -> Learned:
+        return learn_spam(plan, self.sparsity, self.posterior_scale, self.prior)
 
 
 class SpaMClassifier(SpaMEstimator, NetworkClassifier):
@@ -326,9 +257,6 @@ class SpaMClassifier(SpaMEstimator, NetworkClassifier):
 
     Parameters
     ----------
-    hidden_layer_sizes : "auto" or tuple of int
-        Widths of the hidden layers.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
     input_skip : bool
         Whether covariates enter every layer. The last layer is not pruned, so that with the skip
         every covariate is used.
@@ -340,15 +268,7 @@ class SpaMClassifier(SpaMEstimator, NetworkClassifier):
         often predict worse than its centre, 0; chosen by cross-validation if not given.
     prior : {"weight", "layer", "network"}
         What has a prior precision of its own.
-    batch_size : "auto" or int
-    learning_rate_init : "auto" or float
-        Adam's highest rate.
-    max_epochs : "auto" or int
-    n_draws : int
-        Draws of the posterior behind each prediction.
-    missing : {"impute", "error"}
-    random_state : int, RandomState instance or None
-    verbose : bool
+    {shared}
 
     Attributes
     ----------

@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Size:
-    """The used weights of an estimator.
-
-    Attributes
-    ----------
-    n_weights : int
-    by_covariate : (covariates,)
-        Those that read each covariate; 0 if it is not used.
-    """
+    """The used weights of an estimator."""
 
     n_weights: int
-    by_covariate: NDArray[np.intp]
+    by_covariate: NDArray[np.intp]  # (covariates,), those that read each covariate
 
 
 def size_of(estimator: Any, n_covariates: int) -> Size | None:

@@ -1,7 +1,7 @@
-"""Compare methods on a table: the same random splits for all, judged by the rows held out.
+"""Compare methods on a table, or on images, by rows that are held out.
 
-The task follows from the target as in `islab fit`. Every finished fit is stored immediately; the
-same command continues from there.
+All methods have the same random splits. The task follows from the target as in `islab fit`. Every
+finished fit is stored immediately; the same command continues from there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from islab.cli.fit import TASKS
+from islab.cli.images import holds_images, read_labelled
 from islab.cli.tables import add_column_arguments, read_training, require_output
+from islab.core.names import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +27,7 @@ examples:
   islab compare houses.tsv --target price --drop id --seeds 5 --html comparison.html
   islab compare patients.csv --target diagnosis --csv fits.csv --plot comparison.svg
   islab compare visits.csv --target relapse --groups patient
+  islab compare images.npz --seeds 3
   islab compare --list
 """
 
@@ -42,8 +45,8 @@ class _List(argparse.Action):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
-    add_column_arguments(parser)
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet; images and labels: .npz")
+    add_column_arguments(parser, images=True)
     parser.add_argument(
         "--methods", nargs="+", metavar="NAME", help="by default, a few that are fast"
     )
@@ -71,23 +74,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab.evaluate import compare
-    from islab.evaluate.methods import DEFAULT_METHODS, check_names
-    from islab.tables.targets import detected_task
+    from islab.evaluate.methods import check_names
 
     outputs = [path for path in (args.csv, args.html, args.plot) if path is not None]
     for number, path in enumerate(outputs):
         require_output(path, args.data, *outputs[:number])
-    methods = args.methods or list(DEFAULT_METHODS)
-    check_names(methods)
-    X, y = read_training(args)
-    groups = _take_groups(X, args.groups) if args.groups else None
-    task = args.task or detected_task(y)
-    how = "asked for" if args.task else "detected; --task changes it"
-    print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
+    check_names(args.methods or ())
+    X, y, groups, task = _read_images(args) if holds_images(args.data) else _read_table(args)
     found = compare(
         X,
         y,
-        methods,
+        args.methods,
         task=task,
         seeds=args.seeds,
         test_size=args.test_size,
@@ -105,6 +102,29 @@ def run(args: argparse.Namespace) -> None:
         print(found)
     if not any("models" in record for record in found.records):
         raise RuntimeError("No fit has succeeded; the table says why")
+
+
+def _read_table(args: argparse.Namespace) -> tuple[Any, Any, Any, str]:
+    """Covariates, targets, groups and task; says which."""
+    from islab.tables.targets import detected_task
+
+    if args.target is None:
+        raise ValueError("Got no --target, expected the column to predict")
+    X, y = read_training(args)
+    groups = _take_groups(X, args.groups) if args.groups else None
+    task = args.task or detected_task(y)
+    how = "asked for" if args.task else "detected; --task changes it"
+    print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
+    return X, y, groups, task
+
+
+def _read_images(args: argparse.Namespace) -> tuple[Any, Any, None, str]:
+    for option in ("groups", "drop", "text"):
+        if getattr(args, option):
+            raise ValueError(f"Got --{option} for images, expected it for tables only")
+    X, y = read_labelled(args.data, args.target)
+    print(f"classification of {counted(len(X), 'image')}", file=sys.stderr)
+    return X, y, None, args.task or "classification"
 
 
 def _take_groups(X: pd.DataFrame, name: str) -> pd.Series:

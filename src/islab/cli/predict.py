@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
-    from numpy.typing import NDArray
 
 IMAGES_AT_ONCE = 10_000
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -33,7 +32,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npy")
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npy or .npz")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
     parser.add_argument(
         "--interval", type=float, metavar="LEVEL", help="level of the interval, for example 0.9"
@@ -53,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab import load
+    from islab.cli.images import read_images
     from islab.cli.tables import read_pieces, require_output
     from islab.io.files import replacing
 
@@ -60,7 +60,9 @@ def run(args: argparse.Namespace) -> None:
     model = load(args.model)
     frames: Iterator[pd.DataFrame]
     if hasattr(model, "image_shape_"):
-        frames = (predictions(model, part, args) for part in _read_images(args.data))
+        images = read_images(args.data)
+        starts = range(0, len(images), IMAGES_AT_ONCE)
+        frames = (predictions(model, images[n : n + IMAGES_AT_ONCE], args) for n in starts)
     else:
         frames = _predicted(model, read_pieces(args.data, text_columns(model)), args)
     pieces = (_as_text(frame, n, args) for n, frame in enumerate(frames))
@@ -86,23 +88,6 @@ def _predicted(
         except UnusableCell as error:
             raise error.at(n_rows + error.row) from error
         n_rows += len(table)
-
-
-def _read_images(path: str) -> Iterator[NDArray]:
-    """The images of a file, some at a time."""
-    import numpy as np
-
-    try:
-        images = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ValueError(
-            f"Got {path!r}, which cannot be read as an array of images ({error}), expected a file "
-            "that numpy.save wrote"
-        ) from error
-    if not isinstance(images, np.ndarray) or images.ndim == 0 or not len(images):
-        raise ValueError(f"Got {path!r} without images, expected one array of them")
-    for start in range(0, len(images), IMAGES_AT_ONCE):
-        yield images[start : start + IMAGES_AT_ONCE]
 
 
 def require_reads_tables(model: Any) -> None:

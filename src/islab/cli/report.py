@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from islab.core.names import counted
 
@@ -15,12 +16,13 @@ EXAMPLES = """\
 examples:
   islab report model.islab test.csv --target diagnosis -o report.html
   islab report model.islab new.csv --row 3 --row 17 -o report.html
+  islab report images.islab images.npz -o report.html
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npz")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML to write")
     parser.add_argument("--target", metavar="COLUMN", help="score against this column")
     parser.add_argument(
@@ -39,6 +41,9 @@ def run(args: argparse.Namespace) -> None:
 
     require_output(args.output, args.model, args.data)
     model = load(args.model)
+    if hasattr(model, "image_shape_"):
+        _report_images(model, args)
+        return
     text = text_columns(model)
     if args.target is not None and hasattr(model, "classes_") and model.classes_.dtype.kind in "UO":
         text[args.target] = tuple(model.classes_)
@@ -47,3 +52,13 @@ def run(args: argparse.Namespace) -> None:
         table, y = known_targets(table, args.target, args.data)
     model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)
     print(f"report of {counted(len(table), 'row')} written to {args.output}", file=sys.stderr)
+
+
+def _report_images(model: Any, args: argparse.Namespace) -> None:
+    from islab.cli.images import read_labelled
+
+    if args.row:
+        raise ValueError("Got --row for a model of images, which chooses its examples itself")
+    images, labels = read_labelled(args.data, args.target)
+    model.report(args.output, images, labels)
+    print(f"report of {counted(len(images), 'image')} written to {args.output}", file=sys.stderr)

@@ -86,9 +86,9 @@ def read_pieces(path: str | Path, text: Text = NO_TEXT) -> Iterator[pd.DataFrame
         raise ValueError(f"Got {str(path)!r} without a single row, expected a table")
 
 
-def add_column_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say how to read a table to learn from."""
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="column to predict")
+def add_column_arguments(parser: argparse.ArgumentParser, *, images: bool = False) -> None:
+    """Options that say how to read a table to learn from; images may bring their own target."""
+    parser.add_argument("--target", required=not images, metavar="COLUMN", help="column to predict")
     parser.add_argument(
         "--drop",
         action="append",

@@ -134,12 +134,12 @@ class Architecture:
     def blocks(self) -> tuple[Block, ...]:
         """Covariate blocks by layer, then hidden blocks by layer, in memory order."""
         layers_with_covariates = self.n_layers if self.input_skip else 1
-        blocks, start = [], 0
+        widths, blocks, start = self.widths, [], 0
         for layer in range(layers_with_covariates):
-            blocks.append(Block(layer, "covariate", start, self.widths[layer], self.n_covariates))
+            blocks.append(Block(layer, "covariate", start, widths[layer], self.n_covariates))
             start += blocks[-1].size
         for layer in range(1, self.n_layers):
-            blocks.append(Block(layer, "hidden", start, self.widths[layer], self.widths[layer - 1]))
+            blocks.append(Block(layer, "hidden", start, widths[layer], widths[layer - 1]))
             start += blocks[-1].size
         return tuple(blocks)
 
@@ -209,6 +209,9 @@ class Architecture:
         masks : list of bool array
             For each hidden layer, which units stay.
         """
+        sizes = tuple(len(mask) for mask in masks)
+        if sizes != self.hidden:
+            raise ValueError(f"Got masks of {sizes} units, expected {self.hidden}.")
         kept = [np.flatnonzero(mask) for mask in masks]
         kept.append(np.arange(self.n_outputs))
         weights = []

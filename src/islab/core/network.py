@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
-
-Float = NDArray[np.floating]
+from islab.core.arrays import Float
 
 NUMBERS_IN_CACHE = 250_000
 NUMBERS_AT_ONCE = 400_000

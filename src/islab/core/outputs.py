@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.names import is_number
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
-Float = NDArray[np.floating]
 Output = str | int  # a class may be any number or boolean
 Baseline = str | ArrayLike
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
-
-Mask = NDArray[np.bool_]
+from islab.core.arrays import Mask
 
 
 def fed_units(architecture: Architecture, kept: Mask) -> Mask:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Blocks
+from islab.core.arrays import Float
 from islab.core.equations import sigmoid, softplus
-
-Float = NDArray[np.floating]
 
 BIAS_TAU = 2.5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 from islab.core.scale import Scale
+from islab.core.sparse import SparseNetwork, drop_covariates
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
+
+LARGEST_DRIFT = 0.8  # between the halves of a chain, in standard deviations
+LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.01  # nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +38,10 @@ class ChainDraws:
         Noise variance of Gaussian outputs.
     tau2 : (draws, blocks)
         Slab variances.
+    log_likelihood : (draws,)
+        Of all training rows.
     row_log_likelihood : (draws, rows)
-        Log likelihood of the training rows.
+        Of each of them; without rows once the fit is done.
     moves : dict
         Accepted and proposed moves of each kind.
     """
@@ -46,6 +52,7 @@ class ChainDraws:
     biases: Float
     noise: Float
     tau2: Float
+    log_likelihood: Float
     row_log_likelihood: Float
     moves: dict[str, tuple[int, int]]
 
@@ -58,12 +65,41 @@ class ChainDraws:
         """Used weights of each draw."""
         return np.diff(self.ends, prepend=0)
 
+    def settled(self) -> bool:
+        """Whether both halves have the same log likelihood and size, to a part of their SD.
+
+        Neighbouring draws are alike, so a test for equal means would refuse nearly every chain.
+        """
+        half = self.n_draws // 2
+        traces = np.stack([self.log_likelihood, self.sizes])
+        moved = np.abs(traces[:, :half].mean(axis=1) - traces[:, half:].mean(axis=1))
+        return bool((moved <= LARGEST_DRIFT * traces.std(axis=1)).all())
+
+    def take(self, draws: Index) -> ChainDraws:
+        """Some of the draws."""
+        at, sizes = self._edges_of(draws)
+        return replace(
+            self,
+            slots=self.slots[at],
+            weights=self.weights[at],
+            ends=np.cumsum(sizes),
+            biases=self.biases[draws],
+            noise=self.noise[draws],
+            tau2=self.tau2[draws],
+            log_likelihood=self.log_likelihood[draws],
+            row_log_likelihood=self.row_log_likelihood[draws],
+        )
+
+    def _edges_of(self, draws: Index) -> tuple[Index, Index]:
+        """Positions of the edges of some draws, and how many each has."""
+        sizes = self.sizes[draws]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return np.repeat(self.ends[draws] - sizes, sizes) + within, sizes
+
     def dense(self, draws: Index, n_weights: int) -> Float:
         """Flat weights of some draws, (draws, weights)."""
-        sizes = self.sizes[draws]
+        at, sizes = self._edges_of(draws)
         rows = np.repeat(np.arange(len(draws)), sizes)
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        at = np.repeat(self.ends[draws] - sizes, sizes) + within
         flat = np.zeros((len(draws), n_weights))
         flat[rows, self.slots[at]] = self.weights[at]
         return flat
@@ -120,7 +156,39 @@ class ChainDraws:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class ReadingPrice:
+    """What is lost if the readable network predicts instead of all draws.
+
+    Attributes
+    ----------
+    difference : float
+        Of the expected log predictive densities of all training rows, by leave-one-out.
+    se : float
+        Its standard error.
+    n_rows : int
+    """
+
+    difference: float
+    se: float
+    n_rows: int
+
+    @property
+    def large(self) -> bool:
+        """Whether the loss is clear and of a size that matters."""
+        clear = self.difference > 2 * self.se and self.difference > LEAST_LOSS
+        return clear and self.difference / self.n_rows > LEAST_LOSS_OF_A_ROW
+
+    @property
+    def words(self) -> str:
+        """One line to print."""
+        return (
+            f"log predictive density {self.difference:.1f} ± {self.se:.1f} lower than that of all "
+            f"draws ({self.difference / self.n_rows:.3f} a row)"
+        )
+
+
+@dataclass(eq=False)
 class SampledPosterior:
     """Draws of sparse networks, pooled over chains: what predicts and what is explained.
 
@@ -132,19 +200,69 @@ class SampledPosterior:
     ----------
     architecture : Architecture
         All weights that could be used.
+    likelihood : str
     chains : tuple of ChainDraws
     chain_weights : (chains,)
         Share of each chain in the posterior; they sum to 1.
-    likelihood : str
+    network : SparseNetwork, optional
+        The readable network that was chosen from the draws.
+    price : ReadingPrice, optional
+        What that network loses against all draws.
+    n_weights_initial : int
+        Weights of the architecture that training began with.
     scale : Scale, optional
         Names and scale of the data; plain numbers if not given.
     """
 
     architecture: Architecture
+    likelihood: str
     chains: tuple[ChainDraws, ...]
     chain_weights: Float
-    likelihood: str
+    network: SparseNetwork | None = None
+    price: ReadingPrice | None = None
+    n_weights_initial: int = 0
     scale: Scale | None = None
+
+    def median(self) -> SparseNetwork:
+        """The network to read."""
+        assert self.network is not None
+        return replace(self.network, scale=self._scale)
+
+    def over_columns(self, columns: Index, n_covariates: int) -> SampledPosterior:
+        """The same for data with further columns, which no draw uses.
+
+        Parameters
+        ----------
+        columns : (covariates,)
+            Where the covariates of these draws stand among all.
+        n_covariates : int
+            Of the data.
+        """
+        if n_covariates == self.architecture.n_covariates:
+            return self
+        wide = replace(self.architecture, n_covariates=n_covariates)
+        positions = drop_covariates(wide, columns)[1]
+        chains = tuple(replace(chain, slots=positions[chain.slots]) for chain in self.chains)
+        network = self.median()
+        network = replace(
+            network,
+            covariates=columns[network.covariates],
+            n_weights_initial=wide.n_weights,
+            scale=Scale.plain(n_covariates, wide.n_outputs),
+        )
+        return replace(
+            self,
+            architecture=wide,
+            chains=chains,
+            network=network,
+            n_weights_initial=wide.n_weights,
+        )
+
+    @property
+    def noise(self) -> Float:
+        """Mean noise variance of Gaussian outputs, (outputs,)."""
+        means = [chain.noise.mean(axis=0) for chain in self.chains]
+        return self.chain_weights @ np.array(means)
 
     @property
     def n_draws(self) -> int:
@@ -156,32 +274,33 @@ class SampledPosterior:
         shares = zip(self.chain_weights, self.chains, strict=True)
         return np.concatenate([np.full(c.n_draws, share / c.n_draws) for share, c in shares])
 
-    def chosen(self, n_draws: int) -> Index:
+    def numbers(self, n_draws: int) -> Index:
         """Numbers of draws that stand for the posterior with equal weights, evenly spaced."""
         edges = np.cumsum(self.draw_weights)
         points = (np.arange(n_draws) + 0.5) / n_draws * edges[-1]
         return np.minimum(np.searchsorted(edges, points), self.n_draws - 1)
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
-        """Weights (draws, weights) and biases (draws, units) of evenly spaced draws.
-
-        The draws are there already: ``rng`` is not used.
-        """
-        parts = self._by_chain(self.chosen(n_draws))
+    def take(self, numbers: Index) -> tuple[Float, Float]:
+        """Weights (draws, weights) and biases (draws, units) of these draws, rising numbers."""
+        parts = self._by_chain(numbers)
         weights = [chain.dense(which, self.architecture.n_weights) for chain, which in parts]
         biases = [chain.biases[which] for chain, which in parts]
         return np.concatenate(weights), np.concatenate(biases)
 
-    def noise(self, n_draws: int) -> Float:
-        """Noise variance of the same draws, (draws, outputs)."""
-        parts = self._by_chain(self.chosen(n_draws))
+    def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Weights and biases of evenly spaced draws. They are there: ``rng`` is not used."""
+        return self.take(self.numbers(n_draws))
+
+    def noise_of(self, numbers: Index) -> Float:
+        """Noise variance of these draws, (draws, outputs)."""
+        parts = self._by_chain(numbers)
         return np.concatenate([chain.noise[which] for chain, which in parts])
 
     def sample_predictor(self, x: Float, n_draws: int) -> Float:
         """Linear predictor of evenly spaced draws on the scale of the data."""
         scale = self._scale
         standard = scale.standardise(x)
-        parts = self._by_chain(self.chosen(n_draws))
+        parts = self._by_chain(self.numbers(n_draws))
         drawn = [chain.predictor(self.architecture, standard, which) for chain, which in parts]
         return scale.restore(np.concatenate(drawn))
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.floating]
-Index = NDArray[np.intp]
+from islab.core.arrays import Float, Index
 
 
 @dataclass(frozen=True, eq=False)

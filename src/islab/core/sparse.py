@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,26 @@ if TYPE_CHECKING:
 
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptDraws:
+    """Draws of a network's used weights that a chain has made.
+
+    Attributes
+    ----------
+    weights : (draws, edges)
+    biases : (draws, units)
+    noise : (draws, outputs)
+        Noise variance of Gaussian outputs, in standardised units.
+    """
+
+    weights: Float
+    biases: Float
+    noise: Float
+
+    def __len__(self) -> int:
+        return len(self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +73,8 @@ class SparseNetwork:
         Draws of the flow's ``z`` for each input of a layer that has edges.
     input_index : (edges,), optional
         Column of ``multipliers`` for each edge.
+    kept : KeptDraws, optional
+        Draws of all weights together; without them weights are independent normal variables.
     """
 
     architecture: Architecture
@@ -70,6 +92,52 @@ class SparseNetwork:
     scale: Scale
     multipliers: Float | None = None
     input_index: Index | None = None
+    kept: KeptDraws | None = None
+
+    @classmethod
+    def from_draws(
+        cls,
+        architecture: Architecture,
+        used: Index,
+        kept: KeptDraws,
+        *,
+        alpha: Float,
+        likelihood: str,
+        n_weights_initial: int,
+        scale: Scale | None = None,
+    ) -> SparseNetwork:
+        """The network of some weights on active paths, with draws of them.
+
+        Parameters
+        ----------
+        architecture : Architecture
+            Of all weights.
+        used : (edges,)
+            Flat positions of the used weights there, rising.
+        kept : KeptDraws
+            Of these weights, and of the biases of all units.
+        alpha : (edges,)
+        """
+        active = np.zeros(architecture.n_weights, dtype=bool)
+        active[used] = True
+        compact = compacted(architecture, active)
+        draws = KeptDraws(kept.weights, kept.biases[:, compact.units], kept.noise)
+        return cls(
+            architecture=compact.architecture,
+            covariates=compact.covariates,
+            unit_labels=compact.unit_labels,
+            edges=compact.edges,
+            mu=draws.weights.mean(axis=0)[compact.order],
+            sigma=draws.weights.std(axis=0)[compact.order],
+            alpha=alpha[compact.order],
+            bias_mu=draws.biases.mean(axis=0),
+            bias_sigma=draws.biases.std(axis=0),
+            likelihood=likelihood,
+            noise=draws.noise.mean(axis=0),
+            n_weights_initial=n_weights_initial,
+            scale=scale or Scale.plain(architecture.n_covariates, architecture.n_outputs),
+            kept=replace(draws, weights=draws.weights[:, compact.order]),
+        )
 
     @classmethod
     def from_posterior(
@@ -82,29 +150,20 @@ class SparseNetwork:
         if not np.isfinite(posterior.mu).all() or np.isnan(posterior.lam).any():
             raise ValueError("Got a posterior with missing or infinite weights; train it again.")
         kept = np.asarray(posterior.alpha > threshold)
-        active = active_weights(full, kept)
-        living = fed_units(full, active) & heard_units(full, active)
-        living[full.units[-1]] = True
-        masks = [living[units] for units in full.units[:-1]]
-        remaining = full.keep_units(masks)
-        used_columns = _used_covariates(full, active)
-        compact, positions = drop_covariates(remaining.architecture, used_columns)
-        weights = remaining.weights[positions]
-        edges = np.flatnonzero(active[weights])
-        chosen = weights[edges]
+        compact = compacted(full, active_weights(full, kept))
+        chosen = compact.weights
         bias_mu, bias_sigma = _folded_biases(posterior, kept)
-        labels = np.concatenate([np.arange(width) for width in full.widths])
         multipliers, input_index = used_multipliers(posterior, chosen)
         return cls(
-            architecture=compact,
-            covariates=used_columns,
-            unit_labels=labels[remaining.units],
-            edges=edges,
+            architecture=compact.architecture,
+            covariates=compact.covariates,
+            unit_labels=compact.unit_labels,
+            edges=compact.edges,
             mu=posterior.mu[chosen].astype(float),
             sigma=posterior.sigma[chosen].astype(float),
             alpha=posterior.alpha[chosen].astype(float),
-            bias_mu=bias_mu[remaining.units],
-            bias_sigma=bias_sigma[remaining.units],
+            bias_mu=bias_mu[compact.units],
+            bias_sigma=bias_sigma[compact.units],
             likelihood=posterior.likelihood,
             noise=np.array(posterior.noise, dtype=float),
             n_weights_initial=posterior.n_weights_initial,
@@ -139,7 +198,12 @@ class SparseNetwork:
         )
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
-        """Coherent draws of the compact weights and biases."""
+        """Coherent draws of the compact weights and biases.
+
+        Where a chain has made them, evenly spaced ones; ``rng`` is not used.
+        """
+        if self.kept is not None:
+            return self.take(self.numbers(n_draws))
         mu = self.mu
         if self.multipliers is not None:
             chosen = rng.integers(len(self.multipliers), size=n_draws)
@@ -148,9 +212,27 @@ class SparseNetwork:
         normals = rng.standard_normal((n_draws, len(self.bias_mu)))
         return self._scatter(edges), self.bias_mu + self.bias_sigma * normals
 
+    def numbers(self, n_draws: int) -> Index:
+        """Numbers of evenly spaced kept draws."""
+        assert self.kept is not None
+        return ((np.arange(n_draws) + 0.5) / n_draws * len(self.kept)).astype(np.intp)
+
+    def noise_of(self, numbers: Index) -> Float:
+        """Noise variance of kept draws in standardised units, (draws, outputs)."""
+        assert self.kept is not None
+        return self.kept.noise[numbers]
+
+    def take(self, numbers: Index) -> tuple[Float, Float]:
+        """Kept draws of the compact weights and biases."""
+        assert self.kept is not None
+        return self._scatter(self.kept.weights[numbers]), self.kept.biases[numbers]
+
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
         columns = self.standardise(x)
+        if self.kept is not None:
+            drawn = forward(self.architecture, *self.draw(n_draws, rng), columns)
+            return self.scale.restore(drawn)
         sizes = portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
         parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
         return self.scale.restore(np.concatenate(parts))
@@ -304,8 +386,51 @@ def used_multipliers(posterior: Posterior, chosen: Index) -> tuple[Float | None,
     return posterior.multipliers[:, inputs].astype(float), index
 
 
-def _used_covariates(architecture: Architecture, active: NDArray[np.bool_]) -> Index:
-    return np.flatnonzero(architecture.covariate_matrix(active).any(axis=0))
+@dataclass(frozen=True, eq=False)
+class Compacted:
+    """What remains of an architecture, and where it stood there.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    covariates, units : Index
+        Of the whole architecture.
+    unit_labels : (units,) int
+        Numbers of the units in their layers.
+    edges, weights : (edges,) int
+        Flat positions of the used weights, here and in the whole architecture.
+    order : (edges,) int
+        For each edge its number among the used weights of the whole architecture.
+    """
+
+    architecture: Architecture
+    covariates: Index
+    units: Index
+    unit_labels: Index
+    edges: Index
+    weights: Index
+    order: Index
+
+
+def compacted(full: Architecture, active: NDArray[np.bool_]) -> Compacted:
+    """The architecture of the used covariates and units of active weights."""
+    living = fed_units(full, active) & heard_units(full, active)
+    living[full.units[-1]] = True
+    remaining = full.keep_units([living[units] for units in full.units[:-1]])
+    covariates = np.flatnonzero(full.covariate_matrix(active).any(axis=0))
+    compact, positions = drop_covariates(remaining.architecture, covariates)
+    weights = remaining.weights[positions]
+    edges = np.flatnonzero(active[weights])
+    labels = np.concatenate([np.arange(width) for width in full.widths])
+    return Compacted(
+        architecture=compact,
+        covariates=covariates,
+        units=remaining.units,
+        unit_labels=labels[remaining.units],
+        edges=edges,
+        weights=weights[edges],
+        order=np.searchsorted(np.flatnonzero(active), weights[edges]),
+    )
 
 
 def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:

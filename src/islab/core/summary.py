@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Float = NDArray[np.floating]
+from islab.core.arrays import Float
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from islab.core.posterior import Posterior
+from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.learnable_covariates import clearly_correlated
@@ -221,7 +222,9 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         check_is_fitted(self)
         covariates = None if X is None else self.predictions(X).covariates
         options = {"random_state": self.seed_, **options}
-        posterior = self.posterior_ if isinstance(self.posterior_, Posterior) else None
+        posterior = self.posterior_
+        if not isinstance(posterior, Posterior | SampledPosterior):
+            posterior = None
         return explain_global(self.network_, covariates, posterior, **options)
 
     def explain_local(self, X: Any, **options: Any) -> LocalExplanation:

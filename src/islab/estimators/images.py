@@ -55,8 +55,7 @@ class ImagePredictions(ClassPredictions):
     network: SparseImageNetwork  # type: ignore[assignment]
     posterior: ImagePosterior | None  # type: ignore[assignment]
 
-    @property
-    def noise(self) -> Float:
+    def noise(self, model: Model | None = None) -> Float:
         return self.network.head.noise_in_units()
 
     def _labels(self, y: ArrayLike) -> NDArray:

@@ -6,15 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.sampling import (
+    START_SPARSITY,
+    chosen_posterior,
+    sampling_plan,
+    starting_networks,
+)
 from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
 from islab.learn.engines import Problem
+from islab.learn.fit import Fit
 from islab.learn.fit import fit as fit_recipe
+from islab.learn.recipe import Recipe
+from islab.learn.sample import sample_posterior
 
 
 class ISLaBEstimator(NetworkEstimator):
@@ -83,22 +94,56 @@ class ISLaBEstimator(NetworkEstimator):
         params = self.get_params(deep=False)
         n_outputs = problem.y.shape[1]
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
-        x = problem.x[:, learnable(varies)]
-        recipe = make_recipe(params, problem.n_rows, n_classes, x.shape[1], n_outputs)
+        learned = replace(problem, x=problem.x[:, learnable(varies)])
+        kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
+        settings = params | {"posterior": kind}
+        if kind == "sampled":
+            settings |= {"posterior": "independent", "sparsity": START_SPARSITY}
+        n_learned = learned.x.shape[1]
+        recipe = make_recipe(settings, problem.n_rows, n_classes, n_learned, n_outputs)
         found = fit_recipe(
-            replace(problem, x=x),
+            learned,
             likelihood,
             recipe,
             seed=seed,
-            engine=engine_choice(params),
+            engine=engine_choice(settings),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
             keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
         )
         whole = Architecture(len(varies), recipe.hidden, n_outputs, recipe.input_skip)
+        if kind == "sampled" and not found.interrupted:
+            return self._sample(learned, likelihood, found, recipe, varies, seed)
         posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
         return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
+
+    def _sample(
+        self,
+        problem: Problem,
+        likelihood: str,
+        found: Fit,
+        recipe: Recipe,
+        varies: Mask,
+        seed: int,
+    ) -> Learned:
+        """Chains from what variational runs found."""
+        networks = starting_networks(found)
+        net = replace(found.posterior.architecture, hidden=recipe.hidden)
+        posterior, interrupted = sample_posterior(
+            problem,
+            likelihood,
+            net,
+            networks,
+            sampling_plan(self.get_params(deep=False), len(networks)),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
+        )
+        wide = posterior.over_columns(np.flatnonzero(learnable(varies)), len(varies))
+        return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
 
 
 class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
@@ -112,8 +157,10 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
-    posterior : {"independent", "flow"}
-        Independent weights, or weights tied by a normalizing flow.
+    posterior : {"auto", "sampled", "independent", "flow"}
+        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
+        variational posterior with independent weights, or one with weights tied by a normalizing
+        flow. "auto" samples where chains can serve, else it is "independent".
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
         preserving; only ``posterior="flow"`` has them.
@@ -173,9 +220,10 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     classes_ : (classes,)
         In the order of the columns of ``predict_proba``.
     network_ : SparseNetwork
-        The median network: predicts, and can be read.
-    posterior_ : Posterior
-        All weights; None if the model comes from a sparse file.
+        The readable network: predicts, and can be read.
+    posterior_ : SampledPosterior or Posterior
+        Drawn networks, or the distribution of all weights; None if the model comes from a sparse
+        file.
     n_used_weights_ : int
     elbo_ : float
     history_ : History
@@ -269,8 +317,10 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for the first three.
-    posterior : {"independent", "flow"}
-        Independent weights, or weights tied by a normalizing flow.
+    posterior : {"auto", "sampled", "independent", "flow"}
+        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
+        variational posterior with independent weights, or one with weights tied by a normalizing
+        flow. "auto" samples where chains can serve, else it is "independent".
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
         preserving; only ``posterior="flow"`` has them.
@@ -328,9 +378,10 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     Attributes
     ----------
     network_ : SparseNetwork
-        The median network: predicts, and can be read.
-    posterior_ : Posterior
-        All weights; None if the model comes from a sparse file.
+        The readable network: predicts, and can be read.
+    posterior_ : SampledPosterior or Posterior
+        Drawn networks, or the distribution of all weights; None if the model comes from a sparse
+        file.
     n_used_weights_ : int
     elbo_ : float
     history_ : History

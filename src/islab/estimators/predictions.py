@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from islab.core import families
 from islab.core.families import Likelihood, Uncertainty
 from islab.core.network import forward
+from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.estimators.weight_distribution import WeightDistribution
 from islab.tables.targets import (
@@ -79,9 +80,9 @@ class Predictions:
     posterior: WeightDistribution | None
     n_draws: int
     seed: int
-    _weights: dict[str, list[Weights]] = field(default_factory=dict, repr=False)
-    _predictors: dict[str, Float] = field(default_factory=dict, repr=False)
-    _means: dict[str, Float] = field(default_factory=dict, repr=False)
+    _weights: dict[str, list[Weights]] = field(default_factory=dict, repr=False, init=False)
+    _predictors: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
+    _means: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
 
     def __len__(self) -> int:
         return len(self.covariates)
@@ -103,8 +104,10 @@ class Predictions:
     def uncertainty(self, model: Model | None = None) -> Uncertainty:
         """Variance of the targets, split into what stays and what more data would remove."""
 
+        noise = self.noise(model)
+
         def parts(draws: Float) -> tuple[Float, Float]:
-            found = self.likelihood.uncertainty(draws, self.noise)
+            found = self.likelihood.uncertainty(draws, noise)
             return found.aleatoric, found.epistemic
 
         return Uncertainty(*self.reduce(parts, model))
@@ -125,6 +128,16 @@ class Predictions:
     def predictor(self, model: Model | None = None) -> Float:
         """Linear predictor of coherent draws on the scale of the data, (draws, rows, outputs)."""
         return self._predictor(self._chosen(model), slice(0, len(self)))
+
+    def weights(self, n_draws: int, model: Model | None = None) -> Weights:
+        """The first draws of all weights (draws, weights) and biases (draws, units)."""
+        parts: list[Weights] = []
+        for part in self._drawn(self._chosen(model)):
+            parts.append(part)
+            if sum(len(weights) for weights, _ in parts) >= n_draws:
+                break
+        weights, biases = (np.concatenate(each)[:n_draws] for each in zip(*parts, strict=True))
+        return weights, biases
 
     def reduce(
         self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float
@@ -155,10 +168,16 @@ class Predictions:
     def likelihood(self) -> Likelihood:
         return families.likelihood(self.network.likelihood)
 
-    @property
-    def noise(self) -> Float:
-        """Noise variance of Gaussian outputs on the scale of the data, (outputs,)."""
-        return self.network.noise_in_units()
+    def noise(self, model: Model | None = None) -> Float:
+        """Noise variance of Gaussian outputs on the scale of the data.
+
+        (outputs,), or (draws, 1, outputs) if each draw has its own.
+        """
+        source = self._kept(self._chosen(model))
+        if source is None:
+            return self.network.noise_in_units()
+        noise = source.noise_of(source.numbers(self.n_draws))
+        return noise[:, None] * self.network.scale.y_scale**2
 
     def response(self, predictor: Float) -> Float:
         """Expected targets for predictors (..., rows, outputs)."""
@@ -206,15 +225,25 @@ class Predictions:
         if model in self._weights:
             yield from self._weights[model]
             return
-        source = self._source(model)
+        source, kept = self._source(model), self._kept(model)
         rng = np.random.default_rng(self.seed)
         # How the draws are split must not depend on the rows: it decides the random numbers.
         parts = list(_parts(self.n_draws, source.architecture.n_weights))
         for part in parts:
-            drawn = source.draw(part.stop - part.start, rng)
+            if kept is None:
+                drawn = source.draw(part.stop - part.start, rng)
+            else:
+                drawn = kept.take(kept.numbers(self.n_draws)[part])
             if len(parts) == 1:
                 self._weights[model] = [drawn]
             yield drawn
+
+    def _kept(self, model: Model) -> SampledPosterior | SparseNetwork | None:
+        """What has drawn already, in chains; None if draws are made when they are needed."""
+        source = self._source(model)
+        if isinstance(source, SparseNetwork):
+            return None if source.kept is None else source
+        return source if isinstance(source, SampledPosterior) else None
 
     def _source(self, model: Model) -> WeightDistribution | SparseNetwork:
         if model == "median" or self.posterior is None:
@@ -234,12 +263,10 @@ class NumberPredictions(Predictions):
 
     def quantiles(self, levels: ArrayLike, model: Model | None = None) -> Float:
         """Quantiles of the targets, noise included, (rows, outputs, levels)."""
-        wanted = checked_levels(levels)
+        wanted, noise = checked_levels(levels), self.noise(model)
 
         def quantiles(draws: Float) -> Float:
-            return np.moveaxis(
-                self.likelihood.predictive_quantiles(draws, self.noise, wanted), 0, -1
-            )
+            return np.moveaxis(self.likelihood.predictive_quantiles(draws, noise, wanted), 0, -1)
 
         return self.reduce(quantiles, model)
 
@@ -249,8 +276,9 @@ class NumberPredictions(Predictions):
 
     def log_score(self, y: ArrayLike, model: Model | None = None) -> Float:
         """Minus the log predictive density of each row's targets, (rows,)."""
+        noise = self.noise(model)
         return self.reduce(
-            lambda draws, own: self.likelihood.log_score(own, draws, self.noise),
+            lambda draws, own: self.likelihood.log_score(own, draws, noise),
             model,
             self.observed(y),
         )

@@ -18,6 +18,7 @@ from islab.tables.targets import (
     in_order,
     interval_levels,
     output_names,
+    warn_of_constants,
 )
 
 if TYPE_CHECKING:
@@ -53,14 +54,16 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         values = checked_numbers(self, y, table, self.likelihood)
         weight = self._checked_weight(sample_weight, table)
         target = values.reshape(len(values), -1)
+        outputs = output_names(y, target.shape[1])
         self._learn(
             table,
             target,
             likelihood=self.likelihood,
-            outputs=output_names(y, target.shape[1]),
+            outputs=outputs,
             sample_weight=weight,
             table_weight=weight,
         )
+        warn_of_constants(target, outputs, weight)
         self.n_outputs_ = target.shape[1]
         self._flat = values.ndim == 1
         return self

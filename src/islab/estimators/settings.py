@@ -22,6 +22,7 @@ from islab.estimators.parameter_checks import (
     real,
     widths,
 )
+from islab.estimators.sampling import POSTERIORS
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 from islab.learn.engines.flows import KINDS
@@ -83,6 +84,9 @@ def make_recipe(
 def engine_choice(params: dict[str, Any]) -> EngineChoice:
     """What computes."""
     posterior, options = current_posterior(params["posterior"]), {}
+    if posterior in ("auto", "sampled"):
+        # Chains start from what independent weights find.
+        posterior = "independent"
     if posterior == "flow":
         options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}
     return EngineChoice(params["engine"], posterior, params["device"], options)
@@ -194,6 +198,10 @@ _RULES: Rules = {
     "slab_df": (
         lambda value: value is None or positive(value),
         "None for a Gaussian slab, or a positive number of degrees of freedom such as 3",
+    ),
+    "posterior": (
+        one_of(*POSTERIORS, "lrt"),
+        f"one of {', '.join(POSTERIORS)}",
     ),
     "flow": (one_of(*KINDS), f"one of {', '.join(KINDS)}"),
     "n_transforms": (count, "a whole number of at least 1"),

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.weight_distribution import WeightDistribution
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
+from islab.io.sampled import read_sampled, sampled_state
 from islab.io.schema import (
     CLASS_TYPES,
     CategoryRecord,
@@ -54,10 +56,15 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "elbo": estimator.elbo_,
         "chosen": estimator.chosen_,
         **({"interrupted": True} if estimator.interrupted_ else {}),
+        **({"disagreement": estimator.disagreement_} if estimator.disagreement_ else {}),
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
     }
-    arrays = arrays_of(model) | {name: getattr(network.scale, name) for name in _SCALE}
+    if isinstance(model, SampledPosterior):
+        description["sampled"], arrays = sampled_state(model)
+    else:
+        arrays = arrays_of(model)
+    arrays |= {name: getattr(network.scale, name) for name in _SCALE}
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
     return description, arrays
@@ -111,6 +118,7 @@ def from_state(
         raise ValueError("it has chosen an unknown parameter")
     estimator.chosen_ = record.chosen
     estimator.interrupted_ = record.interrupted
+    estimator.disagreement_ = record.disagreement
     estimator.seed_ = record.seed
     _set_target(estimator, record.target)
     held.require_no_others()
@@ -159,6 +167,8 @@ def _weights(
     net = architecture_of(record)
     if (net.n_covariates, net.n_outputs) != (len(scale.names), len(scale.outputs)):
         raise ValueError("architecture, columns and outputs differ in number")
+    if record.sampled is not None:
+        return read_sampled(record.sampled, net, record.likelihood, scale, held)
     others = {"n_weights_initial": record.n_weights_initial, "scale": scale}
     return read_weights(cls.weights_type, net, record.likelihood, held, **others)
 

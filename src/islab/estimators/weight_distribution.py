@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ Float = NDArray[np.floating]
 class WeightDistribution(Protocol):
     """A distribution over the weights of a network, and the small network to read in it.
 
-    :class:`~islab.core.posterior.Posterior` is one; every baseline has its own.
+    :class:`~islab.core.posterior.Posterior` and :class:`~islab.core.sampled.SampledPosterior` are
+    two; every baseline has its own.
 
     Attributes
     ----------
@@ -33,17 +34,21 @@ class WeightDistribution(Protocol):
         Weights before training; densities refer to it.
     scale : Scale, optional
         Of the data; the estimator sets it.
-    ARRAYS : dict
-        Name of each array that a file must hold, and its shape in words: "weights", "units",
-        "outputs", "layers", "covariates", or "inputs" (those of all layers, one after the other).
+
+    Notes
+    -----
+    Kinds whose arrays have one size for each weight or unit name them in a class attribute
+    ``ARRAYS``, with the shape in words: "weights", "units", "outputs", "layers", "covariates", or
+    "inputs" (those of all layers, one after the other).
     """
 
     architecture: Architecture
     likelihood: str
-    noise: Float
     n_weights_initial: int
     scale: Scale | None
-    ARRAYS: ClassVar[dict[str, tuple[str, ...]]]
+
+    @property
+    def noise(self) -> Float: ...
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Coherent draws of all weights (draws, weights) and biases (draws, units)."""

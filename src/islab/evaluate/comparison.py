@@ -18,8 +18,17 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupShuffleSplit, StratifiedGroupKFold, train_test_split
 from sklearn.utils import column_or_1d
 
+from islab.core.arrays import Mask
 from islab.core.dependencies import own_version
-from islab.evaluate.methods import DEFAULT_METHODS, TASKS, check_names, make_method, method_name
+from islab.estimators.images import ISLaBImageClassifier
+from islab.evaluate.methods import (
+    DEFAULT_METHODS,
+    IMAGE_METHODS,
+    TASKS,
+    check_names,
+    make_method,
+    method_name,
+)
 from islab.evaluate.result import Comparison
 from islab.evaluate.runner import (
     Cell,
@@ -32,17 +41,17 @@ from islab.evaluate.runner import (
 )
 from islab.io.files import writable
 from islab.tables.frames import is_frame, n_rows, rows_where
+from islab.tables.images import as_pixels, checked_images
 
 RECORDS = "comparison.jsonl"
 
-Mask = NDArray[np.bool_]
 Made = Any  # an estimator, or the exception that came of making it
 
 
 def compare(
     X: Any,
     y: ArrayLike,
-    methods: Sequence[str] | Mapping[str, Any] = DEFAULT_METHODS,
+    methods: Sequence[str] | Mapping[str, Any] | None = None,
     *,
     task: str | None = None,
     seeds: int | Iterable[int] = 10,
@@ -57,12 +66,15 @@ def compare(
 
     Parameters
     ----------
-    X : DataFrame or (rows, columns)
+    X : DataFrame or (rows, columns), or images
+        Images (rows, height, width) or (rows, channels, height, width): methods for tables read
+        their pixels as covariates.
     y : (rows,)
         Classes or numbers.
-    methods : sequence of str, or dict
+    methods : sequence of str, or dict, optional
         Names out of :data:`islab.evaluate.METHODS`; or labels of your choice with such names or
-        with estimators. Those of scikit-learn read standardised covariates.
+        with estimators. Those of scikit-learn read standardised covariates. A few that are fast if
+        not given.
     task : {"classification", "regression", "counts"}, optional
         As ``islab fit`` detects it if not given.
     seeds : int or iterable of int
@@ -97,9 +109,14 @@ def compare(
     [1.0, 1.0]
     """
     table = X if is_frame(X) else np.asarray(X)
+    images = _is_images(table)
+    if images:
+        table = checked_images(table)
+    if methods is None:
+        methods = IMAGE_METHODS if images else DEFAULT_METHODS
     target = _checked_target(y, table)
-    task = _checked_task(task, target)
-    made = _estimators(methods, task)
+    task = _checked_task(task, target, images)
+    made = _estimators(methods, task, images)
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) < len(numbers):
         raise ValueError(f"Got seeds={seeds!r}, expected at least one, all different; try 10.")
@@ -139,9 +156,21 @@ class _Fits:
         model, options = clone(estimator).set_params(random_state=cell.seed), {}
         if self.groups is not None and isinstance(model, ReferenceEstimator):
             options["groups"] = self.groups[train]
-        effort = fit_timed(model, rows_where(self.table, train), self.target[train], **options)
-        scores = scored(model, rows_where(self.table, ~train), self.target[~train])
+        effort = fit_timed(model, _read_by(model, self.table, train), self.target[train], **options)
+        scores = scored(model, _read_by(model, self.table, ~train), self.target[~train])
         return {"error": None, **effort, **scores}
+
+
+def _is_images(table: Any) -> bool:
+    return not is_frame(table) and table.ndim > 2
+
+
+def _read_by(model: Any, table: Any, chosen: Mask) -> Any:
+    """Some rows as the model reads them: of images a method for tables gets the pixels."""
+    rows = rows_where(table, chosen)
+    if _is_images(table) and not isinstance(model, ISLaBImageClassifier):
+        return as_pixels(rows).reshape(len(rows), -1)
+    return rows
 
 
 def _results_file(path: str | Path) -> Path:
@@ -150,7 +179,9 @@ def _results_file(path: str | Path) -> Path:
     return path / RECORDS if path.is_dir() else path
 
 
-def _estimators(methods: Sequence[str] | Mapping[str, Any], task: str) -> dict[str, Made]:
+def _estimators(
+    methods: Sequence[str] | Mapping[str, Any], task: str, images: bool
+) -> dict[str, Made]:
     """Estimators by label; what cannot be made is its exception."""
     if isinstance(methods, str):
         methods = [methods]
@@ -166,13 +197,13 @@ def _estimators(methods: Sequence[str] | Mapping[str, Any], task: str) -> dict[s
     for label, method in named.items():
         try:
             estimator = make_method(method, task) if isinstance(method, str) else method
-            made[label] = _for_tables(estimator, task)
+            made[label] = _fitting(estimator, task, images)
         except (ImportError, ValueError) as error:
             made[label] = error
     return made
 
 
-def _for_tables(estimator: Any, task: str) -> Any:
+def _fitting(estimator: Any, task: str, images: bool) -> Any:
     """The estimator itself if it is of this package, else wrapped so that it takes tables."""
     from islab.baselines.references import (
         ReferenceClassifier,
@@ -184,7 +215,9 @@ def _for_tables(estimator: Any, task: str) -> Any:
     if is_classifier(estimator) != (task == "classification"):
         name = type(estimator).__name__
         raise ValueError(f"{name} is not for {task}; try another estimator, or another task.")
-    if isinstance(estimator, NetworkEstimator | ReferenceEstimator):
+    if isinstance(estimator, ISLaBImageClassifier) and not images:
+        raise ValueError("ISLaBImageClassifier reads images, not a table; try 'islab'.")
+    if isinstance(estimator, NetworkEstimator | ReferenceEstimator | ISLaBImageClassifier):
         return estimator
     wrapper = ReferenceClassifier if task == "classification" else ReferenceRegressor
     return wrapper(estimator)
@@ -221,9 +254,13 @@ def _checked_groups(groups: ArrayLike, table: Any) -> NDArray:
     return codes
 
 
-def _checked_task(task: str | None, target: NDArray) -> str:
+def _checked_task(task: str | None, target: NDArray, images: bool) -> str:
     from islab.tables.targets import detected_task
 
+    if images:
+        if task not in (None, "classification"):
+            raise ValueError(f"Got task={task!r} for images, expected 'classification'.")
+        return "classification"
     if task is None:
         return detected_task(pd.Series(target, name="y"))
     if task not in TASKS:
@@ -260,6 +297,8 @@ def _split(target: NDArray, task: str, seed: int, test_size: float, groups: NDAr
 def _columns(table: Any) -> list[str]:
     if is_frame(table):
         return [str(name) for name in nw.from_native(table, eager_only=True).columns]
+    if _is_images(table):
+        return []
     return [f"x{number}" for number in range(table.shape[1])]
 
 
@@ -269,6 +308,8 @@ def _fingerprint(
     """Letters that differ where data, split, task or version do."""
     if is_frame(table):
         columns = [c.to_numpy() for c in nw.from_native(table, eager_only=True).iter_columns()]
+    elif _is_images(table):
+        columns = [np.array([hashlib.sha256(image.tobytes()).hexdigest() for image in table])]
     else:
         columns = list(table.T)
     together = [] if groups is None else [groups]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.scores import (
-    score_classes,
-    score_numbers,
-)
+from islab.core.convolution.paths import active_image_weights
+from islab.core.paths import active_weights
+from islab.core.sampled import SampledPosterior
+from islab.scores import score_classes, score_numbers
 
 Float = NDArray[np.floating]
 
@@ -24,7 +24,7 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, model: str | None = None) -> 
     ----------
     estimator : classifier or regressor
         One of this package, or any with ``predict_proba`` or ``predict(X, return_std=True)``.
-    X : DataFrame or (rows, columns)
+    X : DataFrame, (rows, columns) or images
         Or what ``estimator.predictions`` gave, to judge both models by one pass over the rows.
     y : (rows,) or (rows, outputs)
         Scores of several outputs are averaged.
@@ -71,7 +71,8 @@ def _size(estimator: Any, model: str | None) -> dict[str, float]:
         used = float(getattr(estimator, "n_used_weights_", nan))
         return {"used_weights": used, "density": nan, "average_depth": nan, "max_depth": nan}
     if model == "median" or estimator.posterior_ is None:
-        counts = [estimator.n_used_weights_, network.average_depth, network.max_depth]
+        depths = (getattr(network, name, nan) for name in ("average_depth", "max_depth"))
+        counts = [estimator.n_used_weights_, *depths]
     else:
         counts = _full_size(estimator.posterior_, estimator.seed_).tolist()
     used, average, deepest = map(float, counts)
@@ -85,18 +86,31 @@ def _size(estimator: Any, model: str | None) -> dict[str, float]:
 
 def _full_size(posterior: Any, seed: int) -> Float:
     """Used weights, average and greatest depth: means over networks drawn from the posterior."""
-    from islab.core.paths import active_weights
-
     net = posterior.architecture
+    if hasattr(net, "convolutions"):
+        return _full_image_size(posterior, seed)
     layer = net.by_block([block.layer for block in net.blocks])
     from_covariate = net.by_block([block.source == "covariate" for block in net.blocks])
     rng, sizes = np.random.default_rng(seed), []
-    for _ in range(SIZE_DRAWS):
-        weights, _ = posterior.draw(1, rng)
-        used = active_weights(net, weights[0] != 0)
+    if isinstance(posterior, SampledPosterior):
+        drawn = iter(posterior.draw(SIZE_DRAWS, rng)[0])
+    else:
+        drawn = (posterior.draw(1, rng)[0][0] for _ in range(SIZE_DRAWS))
+    for weights in drawn:
+        used = active_weights(net, weights != 0)
         depths = net.n_layers - layer[used & from_covariate]
         sizes.append([used.sum(), depths.mean() if len(depths) else 0.0, depths.max(initial=0)])
     return np.mean(sizes, axis=0)
+
+
+def _full_image_size(posterior: Any, seed: int) -> Float:
+    """The same of a network of images, whose paths have no single depth."""
+    rng, sizes = np.random.default_rng(seed), []
+    for _ in range(SIZE_DRAWS):
+        drawn = posterior.draw(rng)
+        kept = [weights != 0 for weights in (*drawn.kernels, drawn.head_weights)]
+        sizes.append(sum(used.sum() for used in active_image_weights(posterior.architecture, kept)))
+    return np.array([np.mean(sizes), np.nan, np.nan])
 
 
 def _selected(estimator: Any) -> list[str] | None:

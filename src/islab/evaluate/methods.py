@@ -15,22 +15,12 @@ TASKS = ("classification", "regression", "counts")
 
 @dataclass(frozen=True)
 class Method:
-    """Where a method is found.
+    """Where a method is found."""
 
-    Attributes
-    ----------
-    meaning : str
-        What it is, in a few words.
-    home, stem : str
-        Module, and the name of its estimators without ``Classifier`` or ``Regressor``.
-    params : dict
-        What sets it apart from the estimators' defaults.
-    """
-
-    meaning: str
-    home: str
-    stem: str
-    params: dict[str, Any] = field(default_factory=dict)
+    meaning: str  # what it is, in a few words
+    home: str  # module
+    stem: str  # of its estimators' names, without ``Classifier`` or ``Regressor``
+    params: dict[str, Any] = field(default_factory=dict)  # other than the estimators' defaults
 
 
 _ISLAB, _BASELINES = "islab.estimators", "islab.baselines"
@@ -40,6 +30,9 @@ NETWORKS = {
     "islab": Method("input-skip network, independent weights", _ISLAB, "ISLaB"),
     "islab-flow": Method("input-skip network, weights tied by a flow", _ISLAB, "ISLaB", _FLOW),
     "lbbnn": Method("the same without input skip", _ISLAB, "ISLaB", {"input_skip": False}),
+    "islab-images": Method(
+        "convolutional network with few weights, for images", f"{_ISLAB}.images", "ISLaBImage"
+    ),
     "blr": Method("the same without hidden layers", _BASELINES, "BayesianLinear"),
     "blr-flow": Method("the same, weights tied by a flow", _BASELINES, "BayesianLinear", _FLOW),
     "l1-skip": Method("input-skip network with an L1 penalty", _BASELINES, "L1Skip"),
@@ -59,6 +52,7 @@ METHODS = {name: method.meaning for name, method in NETWORKS.items()} | REFERENC
 # For classes it is the same method.
 ALIASES = {"logistic": "ridge"}
 DEFAULT_METHODS = ("islab", "blr", "ridge", "lasso", "boosting")
+IMAGE_METHODS = ("islab-images", "ridge", "boosting")
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from islab.evaluate.evaluation import evaluate
+from islab.io.files import named_in_errors
 from islab.learn.parallel import in_parallel
 
 Record = dict[str, Any]
@@ -26,21 +27,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """What makes two fits the same.
+    """What makes two fits the same."""
 
-    Attributes
-    ----------
-    dataset : str
-        A name, or the fingerprint of rows, targets and task.
-    method : str
-    settings : str
-        The method's parameters, or the name of a set of them.
-    seed : int
-    """
-
-    dataset: str
+    dataset: str  # a name, or the fingerprint of rows, targets and task
     method: str
-    settings: str
+    settings: str  # the method's parameters, or the name of a set of them
     seed: int
 
     @classmethod
@@ -187,7 +178,7 @@ def append_record(path: Path, record: Record) -> None:
     A disk that is full in the middle of a line raises OSError and leaves the file as it was.
     """
     line = json.dumps(finite(record), allow_nan=False).encode() + b"\n"
-    with path.open("a+b", buffering=0) as file:
+    with named_in_errors(path), path.open("a+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         # A line that an earlier crash cut short must not take this one with it.
         if end and not _ends_a_line(file):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from islab.core.network import portions
 from islab.core.outputs import Output, checked_rows, is_piecewise_linear, output_number
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
+from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.explain.linear_pieces import linear_pieces
 
@@ -94,7 +96,7 @@ class GlobalExplanation:
 def explain_global(
     network: SparseNetwork,
     x: ArrayLike | None = None,
-    posterior: Posterior | None = None,
+    posterior: Posterior | SampledPosterior | None = None,
     *,
     output: Output | None = None,
     n_draws: int = 200,
@@ -108,7 +110,7 @@ def explain_global(
     x : (rows, covariates), optional
         Rows over which absolute contributions, counted from the center of the training data, are
         averaged; without them ``contribution`` is NaN.
-    posterior : Posterior, optional
+    posterior : Posterior or SampledPosterior, optional
         The full posterior, for the probability that a covariate is used at all; without it
         ``used_probability`` is NaN.
     output : name or position, optional
@@ -271,7 +273,7 @@ def _mean_sizes(
 
 def _used_draws(
     network: SparseNetwork,
-    posterior: Posterior | None,
+    posterior: Posterior | SampledPosterior | None,
     number: int | None,
     n_draws: int,
     rng: np.random.Generator,
@@ -282,11 +284,25 @@ def _used_draws(
     shape = posterior.architecture
     outputs = None if number is None else np.arange(shape.n_outputs) == number
     drawn = []
-    for size in portions(n_draws, shape.n_weights):
-        kept = rng.random((size, shape.n_weights)) < posterior.alpha
+    for kept in _structures(posterior, n_draws, rng):
         active = active_weights(shape, kept, outputs)
         drawn.append(shape.covariate_matrix(active).any(axis=-2))
     return np.concatenate(drawn)
+
+
+def _structures(
+    posterior: Posterior | SampledPosterior, n_draws: int, rng: np.random.Generator
+) -> Iterator[Mask]:
+    """Which weights are used, in parts of (draws, weights); sampled structures are all used."""
+    n_weights = posterior.architecture.n_weights
+    if isinstance(posterior, Posterior):
+        for size in portions(n_draws, n_weights):
+            yield rng.random((size, n_weights)) < posterior.alpha
+        return
+    numbers, first = posterior.numbers(posterior.n_draws), 0
+    for size in portions(len(numbers), n_weights):
+        yield posterior.take(numbers[first : first + size])[0] != 0
+        first += size
 
 
 def _used_probability(used: Mask | None, owner: NDArray[np.intp], n_owners: int) -> Float:

@@ -20,20 +20,10 @@ class Term:
 
 @dataclass(frozen=True)
 class Sum:
-    """What one unit adds up.
+    """What one unit adds up."""
 
-    Attributes
-    ----------
-    layer : int
-        The last layer is that of the outputs.
-    label : int
-        Number of the unit in its layer of the posterior, of the output for outputs.
-    constant : float
-    terms : tuple of Term
-    """
-
-    layer: int
-    label: int
+    layer: int  # the last layer is that of the outputs
+    label: int  # number of the unit in its layer of the posterior, of the output for outputs
     constant: float
     terms: tuple[Term, ...]
 

@@ -21,30 +21,15 @@ FAST = torch.channels_last
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network that turns images into features, and the images it was trained on.
+    """A network that turns images into features, and the images it was trained on."""
 
-    Attributes
-    ----------
-    module : Module
-        Pixels (images, channels, height, width) in, features out.
-    channels : int, optional
-        3 for a network of coloured images; any number if not given.
-    size : (height, width), optional
-        To which images are resized; left as they are if not given.
-    mean, std : per channel, or one number
-        Pixels from 0 to 1 are standardised with them.
-    interpolation : {"bilinear", "bicubic"}
-    layout : memory_format
-        In which pixels lie in memory.
-    """
-
-    module: nn.Module
-    channels: int | None = None
-    size: tuple[int, int] | None = None
-    mean: tuple[float, ...] = (0.0,)
+    module: nn.Module  # pixels (images, channels, height, width) in, features out
+    channels: int | None = None  # 3 for a network of coloured images; any number if not given
+    size: tuple[int, int] | None = None  # (height, width) to which images are resized
+    mean: tuple[float, ...] = (0.0,)  # per channel, or one number, of pixels from 0 to 1
     std: tuple[float, ...] = (1.0,)
-    interpolation: str = "bilinear"
-    layout: torch.memory_format = torch.contiguous_format
+    interpolation: str = "bilinear"  # or "bicubic"
+    layout: torch.memory_format = torch.contiguous_format  # in which pixels lie in memory
 
     def features(self, pixels: Tensor) -> Tensor:
         """Features (images, features) of pixels from 0 to 1 (images, channels, height, width)."""

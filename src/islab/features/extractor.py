@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +13,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core.dependencies import needed
-from islab.features.pixels import unit_pixels
 from islab.features.store import FeatureStore, image_keys
 from islab.tables.images import checked_images, shape_of
 
@@ -193,24 +190,15 @@ class FeatureExtractor(TransformerMixin, BaseEstimator):
         with torch.inference_mode():
             return self.backbone_.features(pixels).float().cpu().numpy()
 
-    @contextmanager
-    def _progress(self, n_images: int) -> Iterator[Any]:
+    def _progress(self, n_images: int) -> Any:
         from tqdm.auto import tqdm
 
-        with tqdm(
-            total=n_images,
-            unit="image",
-            desc="features",
-            leave=False,
-            file=sys.stderr,
-            disable=not self.verbose,
-        ) as bar:
-            yield bar
+        look = {"unit": "image", "desc": "features", "leave": False, "file": sys.stderr}
+        return tqdm(total=n_images, disable=not self.verbose, **look)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
 
 
@@ -223,3 +211,21 @@ def _check_device(device: str) -> None:
         raise ValueError(
             f"Got device={device!r}, which torch cannot use here; try 'cpu'."
         ) from error
+
+
+def unit_pixels(images: NDArray, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Some of the images as floats from 0 to 1, (images, channels, height, width)."""
+    pixels: NDArray[np.float32] = images[rows].astype(np.float32)
+    if images.dtype == np.uint8:
+        pixels /= 255
+    else:
+        # A comparison with NaN is false, so that those are found as well.
+        within = ((pixels >= 0) & (pixels <= 1)).reshape(len(rows), -1).all(axis=1)
+        if not within.all():
+            wrong = int(np.argmin(within))
+            low, high = float(pixels[wrong].min()), float(pixels[wrong].max())
+            raise ValueError(
+                f"Got pixels from {low:g} to {high:g} in image {rows[wrong]}, expected floats "
+                "from 0 to 1; try images / 255 or images without missing pixels."
+            )
+    return pixels[:, None] if pixels.ndim == 3 else pixels

@@ -30,6 +30,17 @@ def writable(path: str | Path) -> Path:
 
 
 @contextmanager
+def named_in_errors(path: str | Path) -> Iterator[None]:
+    """Errors inside say which file they are about: those of a full disk do not say it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the path's place in one move once all is on the disk.
 
@@ -42,7 +53,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """
     path = writable(path)
     if path.exists() and not path.is_file():
-        with path.open("wb") as file:
+        with named_in_errors(path), path.open("wb") as file:
             yield file
         return
     path = path.resolve()
@@ -53,7 +64,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     first = 0o666 if mode is None else 0o600
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, first)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with named_in_errors(path), os.fdopen(handle, "wb") as file:
             if mode is not None:
                 os.chmod(temporary, mode)
             yield file

@@ -31,21 +31,11 @@ class State(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A class of estimators that files hold.
+    """A class of estimators that files hold."""
 
-    Attributes
-    ----------
-    name : str
-        Of the class.
-    home : str
-        Module that has the class.
-    state : str
-        Module that is its :class:`State`.
-    """
-
-    name: str
-    home: str
-    state: str
+    name: str  # of the class
+    home: str  # module that has the class
+    state: str  # module that is its :class:`State`
 
     def estimator(self) -> type:
         return getattr(import_module(self.home), self.name)

@@ -12,7 +12,7 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
-from islab.core.sparse import SparseNetwork
+from islab.core.sparse import KeptDraws, SparseNetwork
 from islab.io.schema import Held, NetworkRecord
 
 Arrays = dict[str, NDArray]
@@ -32,6 +32,7 @@ NETWORK_ARRAYS = (
     "multipliers",
     "input_index",
 )
+KEPT_ARRAYS = ("weights", "biases", "noise")
 FLOW_ARRAYS = ("multipliers", "input_index")
 
 
@@ -39,6 +40,8 @@ def arrays_of(model: Any) -> Arrays:
     """What a file holds of a median network or of a distribution of weights."""
     names = NETWORK_ARRAYS if isinstance(model, SparseNetwork) else tuple(model.ARRAYS)
     found = {name: getattr(model, name) for name in names}
+    if isinstance(model, SparseNetwork) and model.kept is not None:
+        found |= {f"kept_{name}": getattr(model.kept, name) for name in KEPT_ARRAYS}
     return {name: array for name, array in found.items() if array is not None}
 
 
@@ -86,6 +89,12 @@ def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **ot
     )
 
 
+def check_size(net: Architecture, n_edges: int) -> None:
+    """Refuses a network that is far too large for the weights that a file holds."""
+    if net.n_weights > min(max(FREE_WEIGHTS, WEIGHTS_PER_EDGE * n_edges), MOST_WEIGHTS):
+        raise ValueError(f"its network has {net.n_weights} weights and uses {n_edges}")
+
+
 def read_network(
     record: NetworkRecord, net: Architecture, scale: Callable[[], Scale], held: Held
 ) -> SparseNetwork:
@@ -100,8 +109,7 @@ def read_network(
         Makes names and scales once the arrays are known to fit.
     """
     n_edges = held.length("mu")
-    if net.n_weights > min(max(FREE_WEIGHTS, WEIGHTS_PER_EDGE * n_edges), MOST_WEIGHTS):
-        raise ValueError(f"its network has {net.n_weights} weights and uses {n_edges}")
+    check_size(net, n_edges)
     if record.n_weights_initial < n_edges:
         raise ValueError("its network has more weights than before training")
     edges, biases = (n_edges,), (net.n_units,)
@@ -114,7 +122,7 @@ def read_network(
     }
     shape = (net.n_covariates,)
     covariates = held.positions("covariates", shape, 2**53, rising=True)
-    found |= _flow(held, n_edges)
+    found |= _flow(held, n_edges) | _kept(held, net, n_edges)
     named = scale()
     if len(named.outputs) != net.n_outputs:
         raise ValueError("architecture and outputs differ in number")
@@ -139,6 +147,18 @@ def _flow(held: Held, n_weights: int) -> Arrays:
         raise ValueError(f"array 'multipliers' has shape {bank.shape}")
     index = held.positions("input_index", (n_weights,), bank.shape[1], rising=False)
     return {"multipliers": bank, "input_index": index.astype(np.intp)}
+
+
+def _kept(held: Held, net: Architecture, n_edges: int) -> dict[str, KeptDraws]:
+    """The draws that a chain has made of a network, if there are any."""
+    if "kept_weights" not in held:
+        return {}
+    weights = held.numbers("kept_weights", (None, n_edges))
+    if not len(weights):
+        raise ValueError("array 'kept_weights' has no draws")
+    biases = held.numbers("kept_biases", (len(weights), net.n_units))
+    noise = held.numbers("kept_noise", (len(weights), net.n_outputs))
+    return {"kept": KeptDraws(weights, biases, noise)}
 
 
 def _likelihood(name: str) -> str:

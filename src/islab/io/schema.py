@@ -28,6 +28,7 @@ Width = Annotated[int, Meta(ge=0, lt=2**31)]
 Seed = Annotated[int, Meta(ge=0, lt=2**32)]
 Pixels = Annotated[int, Meta(ge=1, le=2**16)]
 Share = Annotated[float, Meta(ge=0, le=1)]
+Line = Annotated[str, Meta(pattern="^[ -~]*$", max_length=200)]
 Texts = Annotated[list[str], Meta(min_length=1)]
 
 
@@ -74,6 +75,21 @@ class TargetRecord(Struct):
     classes: list[bool | int | float | str] = []
 
 
+class PriceRecord(Struct):
+    difference: float
+    se: float
+    n_rows: Annotated[int, Meta(ge=1, lt=2**53)]
+
+
+class SampledRecord(Struct):
+    """Draws of chains and the network that was chosen from them."""
+
+    n_draws: Annotated[list[Size], Meta(min_length=1, max_length=1000)]
+    moves: list[dict[str, tuple[Size, Size]]]
+    network: NetworkRecord
+    price: PriceRecord | None = None
+
+
 class TableRecord(NetworkRecord):
     """A model of tables."""
 
@@ -88,6 +104,8 @@ class TableRecord(NetworkRecord):
     elbo: float | None = None
     chosen: dict[str, float] = {}
     interrupted: bool = False
+    sampled: SampledRecord | None = None
+    disagreement: Line | None = None
 
 
 class ImageClassesRecord(Struct):
@@ -153,6 +171,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "x_center": (-FARTHEST, FARTHEST),
     "y_center": (-FARTHEST, FARTHEST),
     "history": (-np.inf, np.inf),
+    "chain_weights": (0.0, 1.0),
+    "tau2": (TINY, FARTHEST),
+    "log_likelihood": (-FARTHEST, FARTHEST),
+    "kept_noise": (TINY, LARGEST),
 }
 
 
@@ -230,6 +252,8 @@ def classes_of(kind: str, values: list[Any]) -> NDArray:
         raise ValueError("its classes are not two or more values of one type")
     if any(earlier >= later for earlier, later in pairwise(values)):
         raise ValueError("its classes are not different and in order")
+    if kind == "int64" and not -(2**63) <= values[0] <= values[-1] < 2**63:
+        raise ValueError("its classes are too large numbers")
     return np.array(values, dtype=kind)
 
 
@@ -277,12 +301,12 @@ def _unmarked(value: Any, depth: int) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case {"tuple": [*items]} if len(value) == 1:
-            return tuple(_unmarked(item, depth - 1) for item in items)
+            return _unmarked(items, depth)
         case {"dict": [*pairs]} if len(value) == 1:
             return _unmarked_dict(pairs, depth - 1)
-        case [*items]:  # how image models once wrote tuples
+        case [*items] if len(items) <= MOST_LAYERS:  # bare: how image models once wrote tuples
             return tuple(_unmarked(item, depth - 1) for item in items)
-    raise ValueError("a parameter is neither a number, text, a tuple nor a dict")
+    raise ValueError("a parameter is neither a number, text, a short tuple nor a dict")
 
 
 def _unmarked_dict(pairs: list[Any], depth: int) -> dict[Any, Any]:

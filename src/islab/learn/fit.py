@@ -52,8 +52,10 @@ class Fit:
         Of the winner.
     n_initial : (blocks,)
         Weights of the winner's blocks before units were dropped.
+    runs : dict
+        Posterior of each candidate: ``linear``, ``network 0`` and so on.
     elbos : dict
-        Of all candidates: ``linear``, ``network 0`` and so on.
+        Of the same.
     interrupted : bool
         Whether the user interrupted training.
     """
@@ -65,6 +67,7 @@ class Fit:
     prior: Prior
     history: History
     n_initial: NDArray[np.intp]
+    runs: dict[str, Posterior]
     elbos: dict[str, float]
     interrupted: bool = False
 
@@ -435,6 +438,7 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         prior=winner.prior,
         history=winner.history,
         n_initial=winner.n_initial,
+        runs={name: run.posterior for name, run in finite.items()},
         elbos={name: run.elbo for name, run in candidates.items()},
         interrupted=any(run.interrupted for run in candidates.values()),
     )

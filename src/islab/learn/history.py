@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import sleep
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,12 +102,7 @@ class ProgressBar:
             self.bar.set_postfix_str(f"elbo {record['elbo']:.1f}, {used} weights", refresh=False)
             self.bar.update(steps)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
+
+SECONDS_BETWEEN_LOOKS = 1.0
 
 
 def in_parallel(
@@ -25,7 +31,7 @@ def in_parallel(
     Notes
     -----
     The backends of Ray and Spark refuse generators. There all calls are made before the first
-    result is given.
+    result is given. Processes that this one starts end soon after it does, even if it is killed.
     """
     from joblib import Parallel
 
@@ -35,4 +41,22 @@ def in_parallel(
     except ValueError:
         # Whatever else is wrong with the options is raised again here.
         parallel = Parallel(n_jobs=n_jobs, return_as="list", **options)
-    return iter(parallel(calls))
+    owner = os.getpid()
+    return iter(parallel((_watching, (owner, call, *args), kw) for call, args, kw in calls))
+
+
+def _watching(owner: int, call: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """The call, in a process that ends with its owner if that has started it."""
+    if os.getppid() == owner:
+        _end_with(owner)
+    return call(*args, **options)
+
+
+@cache
+def _end_with(owner: int) -> None:
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

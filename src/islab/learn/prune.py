@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.arrays import Float, Index
 from islab.core.network import preactivations, unit_flows
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import Problem
 from islab.learn.stage import Stage
-
-Float = NDArray[np.floating]
-Index = NDArray[np.intp]
 
 # Exact null directions, such as the scale of a unit, let weights adapt without end; with this
 # share of the diagonal on top they may move by a few standard deviations only.

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Mask
 from islab.core.equations import moments, sigmoid, softplus
 from islab.core.paths import fed_units, heard_units
 from islab.learn.engines.base import Parameters
-
-Float = NDArray[np.floating]
-Mask = NDArray[np.bool_]
 
 QUADRATURE_NODES = 9
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.outputs import baseline_name, output_numbers
 from islab.core.summary import summarise
 from islab.plots.style import (
@@ -26,8 +26,6 @@ from islab.plots.style import (
 
 if TYPE_CHECKING:
     from islab.explain import Drivers, IntegratedGradients, LocalExplanation
-
-Float = NDArray[np.floating]
 
 BAR = 0.27
 MOST_PANELS = 40
@@ -78,29 +76,25 @@ def local_bars(
     axes, or array of axes (rows, outputs)
         Plain axes for one panel.
     """
-    where, which = (
-        _chosen_rows(rows, len(explanation.x)),
-        output_numbers(explanation.outputs, outputs),
-    )
     names: Sequence[str]
     if by_variable:
         names, point, draws = explanation.by_variable()
-        point, draws = point[where][..., which], draws[:, where][..., which]
-    else:
-        names = explanation.covariates
-        distance = (explanation.x - explanation.baseline)[:, explanation.used]
-        point = explanation.contribution_used[where][..., which]
-        draws = explanation.draws_slope_used[:, where][..., which] * distance[where, :, None]
-    panels = []
-    for i, row in enumerate(where):
         labels = [shown(name) for name in names]
-        if not by_variable:
-            labels = _with_values(names, explanation.x[row, explanation.used])
-        for k, output in enumerate(which):
-            bars = _largest(labels, point[i, :, k], top, draws[:, i, :, k], explanation.level)
-            title = _prediction(explanation, row, output)
-            panels.append(_Bars(*bars, title, _predictor(explanation, row, output)))
-    return _draw(panels, len(where), len(which), ax)
+    else:
+        names, point = explanation.covariates, explanation.contribution_used
+        distance = (explanation.x - explanation.baseline)[:, explanation.used]
+
+    def panel(row: int, output: int) -> _Bars:
+        if by_variable:
+            own, drawn = labels, draws[:, row, :, output]
+        else:
+            own = _with_values(names, explanation.x[row, explanation.used])
+            drawn = explanation.draws_slope_used[:, row, :, output] * distance[row]
+        bars = largest_bars(own, point[row, :, output], top, drawn, explanation.level)
+        title = _prediction(explanation, row, output)
+        return _Bars(*bars, title, _predictor(explanation, row, output))
+
+    return _grid(panel, rows, len(explanation.x), outputs, explanation.outputs, ax)
 
 
 def attribution_bars(
@@ -115,21 +109,16 @@ def attribution_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where, which = (
-        _chosen_rows(rows, len(attributions.x)),
-        output_numbers(attributions.outputs, outputs),
-    )
-    panels = []
-    for row in where:
+
+    def panel(row: int, output: int) -> _Bars:
         names = _with_values(attributions.covariates, attributions.x[row])
-        for output in which:
-            sizes = attributions.attribution[row, :, output]
-            start = attributions.baseline_predictor[output]
-            end = attributions.predictor[row, output]
-            title = f"row {row}, {shown(attributions.outputs[output])}"
-            label = f"from {number(start)} at the baseline to {number(end)} at the row"
-            panels.append(_Bars(*_largest(names, sizes, top), title, label))
-    return _draw(panels, len(where), len(which), ax)
+        bars = largest_bars(names, attributions.attribution[row, :, output], top)
+        start, end = attributions.baseline_predictor[output], attributions.predictor[row, output]
+        title = f"row {row}, {shown(attributions.outputs[output])}"
+        label = f"from {number(start)} at the baseline to {number(end)} at the row"
+        return _Bars(*bars, title, label)
+
+    return _grid(panel, rows, len(attributions.x), outputs, attributions.outputs, ax)
 
 
 def driver_bars(
@@ -144,23 +133,21 @@ def driver_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    where = _chosen_rows(rows, len(drivers.share))
-    which = output_numbers(drivers.outputs, outputs)
     names = [*(shown(name) for name in drivers.covariates), "(intercept)"]
-    panels = []
-    for row in where:
-        for output in which:
-            share = np.append(drivers.share[row, :, output], drivers.intercept_share[row, output])
-            bars = _largest(names, 100 * np.nan_to_num(share), top)
-            title = f"row {row}, {shown(drivers.outputs[output])}: sources of uncertainty"
-            label = f"% of the variance, sd {number(drivers.variance[row, output] ** 0.5)}"
-            if drivers.noise is not None:
-                label += f"; noise not included, sd {number(drivers.noise[output] ** 0.5)}"
-            panels.append(_Bars(*bars, title, label))
-    return _draw(panels, len(where), len(which), ax)
+
+    def panel(row: int, output: int) -> _Bars:
+        share = np.append(drivers.share[row, :, output], drivers.intercept_share[row, output])
+        bars = largest_bars(names, 100 * np.nan_to_num(share), top)
+        title = f"row {row}, {shown(drivers.outputs[output])}: sources of uncertainty"
+        label = f"% of the variance, sd {number(drivers.variance[row, output] ** 0.5)}"
+        if drivers.noise is not None:
+            label += f"; noise not included, sd {number(drivers.noise[output] ** 0.5)}"
+        return _Bars(*bars, title, label)
+
+    return _grid(panel, rows, len(drivers.share), outputs, drivers.outputs, ax)
 
 
-def _largest(
+def largest_bars(
     names: list[str], sizes: Float, top: int, draws: Float | None = None, level: float = 0.95
 ) -> tuple[list[str], Float, Float | None, Float | None]:
     """Names, sizes and interval ends of the largest; what is left is added up under one name.
@@ -228,20 +215,29 @@ def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
     return "\n".join([f"{scale} {number(predictor)}", total, *notes])
 
 
-def _draw(panels: list[_Bars], n_rows: int, n_columns: int, axes: Any) -> Any:
-    """The panels in a grid, rows by outputs."""
+def _grid(
+    panel: Callable[[int, int], _Bars],
+    rows: int | Sequence[int] | None,
+    n_rows: int,
+    outputs: str | int | Sequence[str | int] | None,
+    names: tuple[str, ...],
+    axes: Any,
+) -> Any:
+    """A panel for each row and output asked for, rows by outputs."""
+    where, which = _chosen_rows(rows, n_rows), output_numbers(names, outputs)
+    panels = [panel(row, output) for row in where for output in which]
     if axes is None and not 0 < len(panels) <= MOST_PANELS:
         raise ValueError(
-            f"Got {n_rows} rows x {n_columns} outputs, expected 1 to {MOST_PANELS} panels in one "
-            "figure; try rows=[0] or outputs=[0]."
+            f"Got {len(where)} rows x {len(which)} outputs, expected 1 to {MOST_PANELS} panels in "
+            "one figure; try rows=[0] or outputs=[0]."
         )
-    longest = max((len(name) for panel in panels for name in panel.names), default=0)
-    most = max((len(panel.names) for panel in panels), default=1)
+    longest = max((len(name) for bars in panels for name in bars.names), default=0)
+    most = max((len(bars.names) for bars in panels), default=1)
     grid = axes_grid(
-        axes, n_rows, n_columns, max(3.4 + 0.075 * longest, 4.6), 1.25 + BAR * max(most, 2)
+        axes, len(where), len(which), max(3.4 + 0.075 * longest, 4.6), 1.25 + BAR * max(most, 2)
     )
-    for ax, panel in zip(grid.ravel(), panels, strict=True):
-        _draw_bars(ax, panel, most)
+    for ax, bars in zip(grid.ravel(), panels, strict=True):
+        _draw_bars(ax, bars, most)
     return grid[0, 0] if grid.size == 1 else grid
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.arrays import Float
 from islab.core.dependencies import needed
 from islab.core.outputs import Output, baseline_name, output_numbers
 from islab.core.sparse import SparseNetwork
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from islab.core.convolution.posterior import SparseImageNetwork
     from islab.explain.local import LocalExplanation
 
-Float = NDArray[np.floating]
 Shape = tuple[int, int] | tuple[int, int, int]
 
 INVISIBLE = 0.02

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.arrays import Float
 from islab.plots.style import (
     INK,
     MUTED,
@@ -18,28 +19,16 @@ from islab.plots.style import (
     quiet,
 )
 
-Float = NDArray[np.floating]
-
 
 @dataclass(frozen=True)
 class Calibration:
-    """How often predicted events were observed, in bins of predicted probability.
+    """How often predicted events were observed, in bins of predicted probability."""
 
-    Attributes
-    ----------
-    predicted, came_true : (bins,)
-        Mean predicted probability, and the share of the bin's rows in which it was observed.
-    lower, upper : (bins,)
-        Ends of Jeffreys' 95 % intervals of the share.
-    stated : (rows,)
-        Every predicted probability.
-    """
-
-    predicted: Float
-    came_true: Float
-    lower: Float
+    predicted: Float  # (bins,), mean predicted probability
+    observed: Float  # (bins,), share of the bin's rows in which the event was observed
+    lower: Float  # (bins,), ends of Jeffreys' 95 % intervals of the share
     upper: Float
-    stated: Float
+    stated: Float  # (rows,), every predicted probability
 
 
 def calibration(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> Calibration:
@@ -54,11 +43,10 @@ def calibration(y: ArrayLike, probability: ArrayLike, n_bins: int = 10) -> Calib
     size = np.array([len(part) for part in bins])
     hits = np.array([happened[part].sum() for part in bins])
     predicted = np.array([stated[part].mean() for part in bins])
-    came_true = hits / size
     ends = beta.ppf([[0.025], [0.975]], hits + 0.5, size - hits + 0.5)
     return Calibration(
         predicted=predicted,
-        came_true=came_true,
+        observed=hits / size,
         lower=np.where(hits > 0, ends[0], 0.0),
         upper=np.where(hits < size, ends[1], 1.0),
         stated=stated,
@@ -91,7 +79,7 @@ def calibration_curve(
     ax = fresh_axes(ax, 4.6, 4.4)
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     ax.vlines(found.predicted, found.lower, found.upper, color=POSITIVE, linewidth=1.4, alpha=0.6)
-    ax.plot(found.predicted, found.came_true, "o-", color=POSITIVE, markersize=5, linewidth=1.2)
+    ax.plot(found.predicted, found.observed, "o-", color=POSITIVE, markersize=5, linewidth=1.2)
     counts, edges = np.histogram(found.stated, bins=25, range=(0, 1))
     heights = 0.12 * counts / max(counts.max(), 1)
     ax.bar(edges[:-1], heights, width=0.04, align="edge", color=INK, alpha=0.15)

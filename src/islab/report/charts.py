@@ -7,15 +7,14 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from islab.core.arrays import Float
 from islab.plots.predictive import Calibration
 from islab.plots.style import number, on_one_line
 
 if TYPE_CHECKING:
     from islab.learn.history import History
-
-Float = NDArray[np.floating]
 
 LEFT, RIGHT, TOP, BOTTOM = 46, 20, 10, 38
 MOST_POINTS = 400
@@ -92,7 +91,7 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     size = 330
     x = Scale(0, 1, LEFT, size - RIGHT)
     y = Scale(0, 1, size - BOTTOM, TOP)
-    px, py = x(found.predicted), y(found.came_true)
+    px, py = x(found.predicted), y(found.observed)
     low, high = y(found.lower), y(found.upper)
     counts, edges = np.histogram(found.stated, bins=25, range=(0, 1))
     heights = 0.14 * counts / max(int(counts.max()), 1)

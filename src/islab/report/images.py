@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.io.files import replacing, writable
 from islab.plots import style
@@ -19,8 +20,6 @@ from islab.scores import score_classes
 
 if TYPE_CHECKING:
     from islab.estimators.images import ISLaBImageClassifier
-
-Float = NDArray[np.floating]
 
 SCORES = {
     "accuracy": "accuracy",
@@ -34,20 +33,13 @@ DOTS_PER_INCH = 100
 
 @dataclass(frozen=True)
 class Example:
-    """One image: what it is, and what the median network makes of it.
-
-    Attributes
-    ----------
-    answers : tuple of (name, probability, low, high)
-        Of the class predicted and its own; of two classes, of the second.
-    picture : str
-        A map for each answer, as a data URI.
-    """
+    """One image: what it is, and what the median network makes of it."""
 
     row: int
     label: str
+    # Name, probability, low and high of the class predicted and its own; of two, of the second.
     answers: tuple[tuple[str, float, float, float], ...]
-    picture: str
+    picture: str  # a map for each answer, as a data URI
 
 
 def write_image_report(

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.report.charts import history_charts
 from islab.report.environment import own_script, render
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from islab.core.sparse import SparseNetwork
-
-Float = NDArray[np.floating]
 
 MOST_LINES = 100
 MOST_SETTINGS = 40
@@ -93,11 +92,14 @@ def render_report(
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
     if n_draws < 2:
         raise ValueError(f"Got n_draws={n_draws}, expected at least 2; try 200.")
-    predictions = model.predictions(X)
-    covariates, network = predictions.covariates, model.network_
-    y = None if y is None else predictions.observed(y)
+    predictions, network = model.predictions(X), model.network_
     n_drawn = draws_that_fit(network, n_draws)
-    drawn = network.draw(n_drawn, np.random.default_rng(model.seed_))
+    if predictions.n_draws < n_drawn:
+        predictions = model.predictions(predictions, n_draws=n_drawn)
+    covariates = predictions.covariates
+    y = None if y is None else predictions.observed(y)
+    # Before anything is predicted with them: they are not kept afterwards.
+    drawn = predictions.weights(n_drawn, "median")
     scores = None if y is None else score(predictions, y, level)
     everything = model.explain_global(predictions)
     settings = settings_of(network, model.columns_, covariates)

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.sparse import SparseNetwork
-from islab.core.summary import summarise
 from islab.explain import LocalExplanation, explain_local
+from islab.plots.bars import largest_bars
 from islab.plots.style import number, on_one_line
 from islab.report.variables import Setting
-
-Float = NDArray[np.floating]
 
 MOST_BARS = 10
 MOST_OUTPUTS = 3
@@ -175,20 +174,12 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     point = explanation.contribution_used[row, :, output]
     distance = (explanation.x - explanation.baseline)[row, explanation.used]
     draws = explanation.draws_slope_used[:, row, :, output] * distance
-    names, sizes, spread = [], [], []
-    for setting in settings:
-        names.append(setting.words(explanation.x[row]))
-        sizes.append(point[setting.used].sum())
-        spread.append(draws[:, setting.used].sum(axis=1))
-    order = sorted(range(len(sizes)), key=lambda k: -abs(sizes[k]))
-    shown, rest = order[:MOST_BARS], order[MOST_BARS:]
-    if len(rest) > 1:
-        names.append(f"{len(rest)} others together")
-        sizes.append(sum(sizes[k] for k in rest))
-        spread.append(np.sum([spread[k] for k in rest], axis=0))
-        shown.append(len(names) - 1)
-    else:
-        shown += rest
+    names = [setting.words(explanation.x[row]) for setting in settings]
+    sizes = np.array([point[setting.used].sum() for setting in settings])
+    spread = np.array([draws[:, setting.used].sum(axis=1) for setting in settings]).T
+    placed: dict[str, Any] = {"zero": 50.0, "bars": []}
+    if settings:
+        placed = _placed(*largest_bars(names, sizes, MOST_BARS, spread, explanation.level))
     predictor, intercept = explanation.predictor[row, output], explanation.intercept[row, output]
     scale = families.likelihood(explanation.likelihood).words.predictor
     scale = scale or on_one_line(explanation.outputs[output])
@@ -203,38 +194,30 @@ def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[
     return Panel(
         output=on_one_line(explanation.outputs[output]),
         sum=text,
-        **_placed(
-            [names[k] for k in shown],
-            np.array([sizes[k] for k in shown]),
-            np.array([spread[k] for k in shown]),
-            explanation.level,
-        ),
+        **placed,
     )
 
 
-def _placed(names: list[str], sizes: Float, draws: Float, level: float) -> dict[str, Any]:
+def _placed(names: list[str], sizes: Float, lower: Any, upper: Any) -> dict[str, Any]:
     """Zero and bars of a panel, in percent of its width."""
-    if not names:
-        return {"zero": 50.0, "bars": []}
-    summary = summarise(draws.T, level)
-    every = np.concatenate([sizes, summary.lower, summary.upper, [0.0]])
+    every = np.concatenate([sizes, lower, upper, [0.0]])
     low, reach = every.min(), float(np.ptp(every)) or 1.0
 
     def percent(values: Float | float) -> Any:
         return np.round((values - low) / reach * 100, 2)
 
     zero = float(percent(0.0))
-    ends, lower, upper = percent(sizes), percent(summary.lower), percent(summary.upper)
+    ends = percent(sizes)
     bars = [
         Bar(
             name=name,
             size=float(sizes[k]),
-            lower=float(summary.lower[k]),
-            upper=float(summary.upper[k]),
+            lower=float(lower[k]),
+            upper=float(upper[k]),
             left=min(zero, float(ends[k])),
             width=round(abs(float(ends[k]) - zero), 2),
-            low=float(lower[k]),
-            high=float(upper[k]),
+            low=float(percent(lower[k])),
+            high=float(percent(upper[k])),
         )
         for k, name in enumerate(names)
     ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
 from islab.report.charts import Chart, calibration_chart, interval_chart
@@ -15,8 +16,6 @@ from islab.scores import interval_coverage, interval_width, score_classes
 
 if TYPE_CHECKING:
     from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions
-
-Float = NDArray[np.floating]
 
 QUANTILE_DRAWS = 200
 
@@ -34,21 +33,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """All measures, what to look at, and which rows to look at more closely.
+    """All measures, what to look at, and which rows to look at more closely."""
 
-    Attributes
-    ----------
-    table : list of (output, scores)
-        One entry, or one for each target of a regression.
-    charts : list of Chart
-        Calibration, or predictive intervals of each target.
-    surprise : (rows,)
-        How badly each row was predicted: its log score.
-    """
-
-    table: list[tuple[str | None, list[Score]]]
-    charts: list[Chart]
-    surprise: Float
+    table: list[tuple[str | None, list[Score]]]  # one entry, or one for each target of a regression
+    charts: list[Chart]  # calibration, or predictive intervals of each target
+    surprise: Float  # (rows,), how badly each row was predicted: its log score
 
 
 def score(predictions: ClassPredictions | NumberPredictions, y: NDArray, level: float) -> Scores:
@@ -153,12 +142,13 @@ def _number_scores(predictions: NumberPredictions, observed: Float, level: float
 def _predicted(
     predictions: NumberPredictions, observed: Float, level: float, which: Model
 ) -> _Predicted:
-    likelihood, noise = predictions.likelihood, predictions.noise
+    likelihood, noise = predictions.likelihood, predictions.noise(which)
+    first = noise[:QUANTILE_DRAWS] if noise.ndim > 1 else noise
     ends = np.array([(1 - level) / 2, (1 + level) / 2])
 
     def predict(draws: Float, own: Float) -> tuple[Float, ...]:
         # Quantiles are the costly part, and those of fewer draws hardly differ.
-        lower, upper = likelihood.predictive_quantiles(draws[:QUANTILE_DRAWS], noise, ends)
+        lower, upper = likelihood.predictive_quantiles(draws[:QUANTILE_DRAWS], first, ends)
         return lower, upper, likelihood.log_score(own, draws, noise)
 
     return _Predicted(predictions.mean(which), *predictions.reduce(predict, which, observed))

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
 from islab.plots.style import number, on_one_line
 from islab.tables.columns import Category, ColumnEncoder, Number, Variable
-
-Float = NDArray[np.floating]
 
 UNKNOWN = "(not seen in training)"
 STEPS = 200
@@ -25,27 +23,15 @@ class Setting:
 
     A setting's *state* is a number, None for a missing number, or the position of a level; the
     position after the last level is a level never seen in training.
-
-    Attributes
-    ----------
-    variable : Number or Category
-    first : int
-        Its first covariate.
-    used : list of int
-        Its used covariates, as positions among those the network reads.
-    columns : list of int
-        The same, as positions among the variable's own covariates.
-    low, high, step : float
-        Range of the values in training, and a step that suits it.
     """
 
     variable: Variable
-    first: int
-    used: list[int]
-    columns: list[int]
-    low: float
+    first: int  # its first covariate
+    used: list[int]  # its used covariates, as positions among those the network reads
+    columns: list[int]  # the same, as positions among the variable's own covariates
+    low: float  # least value in training
     high: float
-    step: float
+    step: float  # suits the range
 
     @property
     def name(self) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.core.outputs import is_piecewise_linear
 from islab.core.sparse import SparseNetwork
-
-Float = NDArray[np.floating]
 
 LARGEST_DRAWS = 1_000_000
 FEWEST_DRAWS = 20

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.core.names import counted, is_number, shortened
 from islab.tables.reading import (
     BOOLEANS,
@@ -28,8 +29,6 @@ from islab.tables.reading import (
     text_among_numbers,
 )
 
-Float = NDArray[np.floating]
-
 MISSING = ("impute", "error")
 MISSING_LEVEL = "(missing)"
 MOST_LEVELS = 1000
@@ -41,24 +40,13 @@ SMALLEST_SCALE = 1e-150
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric or true-or-false variable.
-
-    Attributes
-    ----------
-    name : str
-    fill : float
-        Stands in for missing values: the mean in training.
-    low, high : float
-        Least and greatest value in training.
-    indicator : bool
-        Whether values were missing in training, so that a covariate marks them.
-    """
+    """A numeric or true-or-false variable."""
 
     name: str
-    fill: float
-    low: float
+    fill: float  # stands in for missing values: the mean in training
+    low: float  # least value in training
     high: float
-    indicator: bool
+    indicator: bool  # whether values were missing in training, so that a covariate marks them
 
     @property
     def constant(self) -> bool:
@@ -95,20 +83,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A variable with levels.
-
-    Attributes
-    ----------
-    name : str
-    levels : tuple of str
-        Those seen in training, the missing one last.
-    shares : tuple of float
-        Share of the training rows in each level: what a row of unknown level gets.
-    """
+    """A variable with levels."""
 
     name: str
-    levels: tuple[str, ...]
-    shares: tuple[float, ...]
+    levels: tuple[str, ...]  # those seen in training, the missing one last
+    shares: tuple[float, ...]  # of the training rows in each level: for rows of unknown level
 
     @property
     def _first(self) -> int:
@@ -166,17 +145,10 @@ KINDS: dict[str, type[Number] | type[Category]] = {"number": Number, "category":
 
 @dataclass(frozen=True)
 class ColumnEncoder:
-    """How tables are turned into covariates.
+    """How tables are turned into covariates."""
 
-    Attributes
-    ----------
-    variables : tuple of Number or Category
-        In the order of the table's columns.
-    missing : {"impute", "error"}
-    """
-
-    variables: tuple[Variable, ...]
-    missing: str
+    variables: tuple[Variable, ...]  # in the order of the table's columns
+    missing: str  # "impute" or "error"
 
     @classmethod
     def learn(

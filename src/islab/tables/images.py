@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.core.convolution.geometry import Shape
 from islab.tables.targets import plain_labels
 
-Float = NDArray[np.floating]
 Batch = tuple[Float, NDArray[np.intp]]
 
 # Their patches fit in the processor's cache.
@@ -23,20 +23,11 @@ COLOURS = (1, 3, 4)
 
 @dataclass(frozen=True, eq=False)
 class ArraySource:
-    """Images in an array or memory map; only the rows of a batch are ever copied.
+    """Images in an array or memory map; only the rows of a batch are ever copied."""
 
-    Attributes
-    ----------
-    images : (rows, height, width) or (rows, channels, height, width)
-    codes : (rows,)
-        Positions of the labels among the classes.
-    classes : (classes,)
-    batch_size : int
-    """
-
-    images: NDArray
-    codes: NDArray[np.intp]
-    classes: NDArray
+    images: NDArray  # (rows, height, width) or (rows, channels, height, width)
+    codes: NDArray[np.intp]  # (rows,), positions of the labels among the classes
+    classes: NDArray  # (classes,)
     batch_size: int
     shuffled: ClassVar[bool] = True
 
@@ -72,25 +63,14 @@ class ArraySource:
 
 @dataclass(frozen=True, eq=False)
 class StreamSource:
-    """Batches that something else makes, counted once before training.
+    """Batches that something else makes, counted once before training."""
 
-    Attributes
-    ----------
-    stream : callable
-        Called for each epoch; returns an iterable of (images, labels).
-    image_shape : (channels, height, width)
-    classes : (classes,)
-    n_rows, n_batches : int
-        Of one epoch.
-    rows_of_class : (classes,)
-    """
-
-    stream: Callable[[], Iterable[Any]]
-    image_shape: Shape
-    classes: NDArray
-    n_rows: int
-    n_batches: int
-    rows_of_class: NDArray[np.intp]
+    stream: Callable[[], Iterable[Any]]  # called for each epoch; gives (images, labels)
+    image_shape: Shape  # (channels, height, width)
+    classes: NDArray  # (classes,)
+    n_rows: int  # of one epoch
+    n_batches: int  # of one epoch
+    rows_of_class: NDArray[np.intp]  # (classes,)
     shuffled: ClassVar[bool] = False
     _cursor: _Cursor = field(default_factory=lambda: _Cursor())
 

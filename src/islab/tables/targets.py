@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import date, time, timedelta
 from numbers import Real
 from typing import Any
@@ -13,11 +14,10 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.utils import check_array, column_or_1d
 
 from islab.core import families
+from islab.core.arrays import Float
 from islab.core.names import is_number
 from islab.tables.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.tables.frames import frame_columns, is_frame, n_rows
-
-Float = NDArray[np.floating]
 
 LABEL_KINDS = "biufU"
 TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
@@ -169,6 +169,18 @@ def target_scale(target: Float, weight: Float | None, likelihood: str) -> tuple[
             "subtract a constant."
         )
     return center, np.where(varies, scale, 1.0)
+
+
+def warn_of_constants(target: Float, outputs: tuple[str, ...], weight: Float | None) -> None:
+    """Says which targets (rows, outputs) are the same in all rows that count."""
+    counted = target if weight is None else target[weight > 0]
+    for name, column in zip(outputs, counted.T, strict=True):
+        if (column == column[0]).all():
+            warnings.warn(
+                f"The target {name!r} is {column[0]:g} in all rows: there is nothing to learn.",
+                UserWarning,
+                stacklevel=4,  # past fit and all_or_nothing
+            )
 
 
 def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:

@@ -173,9 +173,11 @@ def test_an_interrupted_run_keeps_what_was_finished_and_nothing_else(tmp_path, c
     assert [cell.seed for cell in Results(tmp_path / "quick").read(["wbc"])] == [0]
 
 
-def test_a_signal_to_end_is_an_interrupt(tmp_path, monkeypatch):
+def test_a_signal_to_end_keeps_nothing_half_done_and_is_told_from_an_interrupt(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(cells, "run_cell", lambda cell, quick: signal.raise_signal(signal.SIGTERM))
-    assert reproduce(tmp_path) == 130
+    assert reproduce(tmp_path) == 143
     assert Results(tmp_path / "quick").read(["wbc"]) == {}
 
 

@@ -6,8 +6,7 @@ import torch
 
 from islab.core.priors import Prior
 from islab.learn.engines.flows import FlowGroup, Transform
-from islab.learn.engines.torch.flow import FlowEngine
-from islab.learn.engines.torch.transforms import log_r, moved_entries, push, sample, transformed
+from islab.learn.engines.torch.flow import FlowEngine, log_r, push, sample, transformed
 from tests.learn.engines.problems import make_posterior, make_problem, make_steps
 
 
@@ -18,6 +17,10 @@ def random_pieces(group, rng):
     return [part.reshape(shape) for part, shape in zip(parts, group.shapes, strict=True)]
 
 
+def moved_entries(group):
+    return [torch.as_tensor(transform.moved, dtype=torch.float64) for transform in group.transforms]
+
+
 @pytest.mark.parametrize("kind", ["iaf", "rnvp"])
 @pytest.mark.parametrize("n_inputs", [1, 2, 5])
 @pytest.mark.parametrize("number", [0, 1])
@@ -25,7 +28,7 @@ def test_log_determinant_of_a_transform_is_that_of_its_jacobian(kind, n_inputs, 
     rng = np.random.default_rng(n_inputs)
     group = FlowGroup((0,), n_inputs, kind, 2, width=7)
     pieces = random_pieces(group, rng)[7 + 6 * number : 13 + 6 * number]
-    moved = moved_entries(group, torch.device("cpu"), torch.float64)[number]
+    moved = moved_entries(group)[number]
     z = torch.as_tensor(rng.standard_normal(n_inputs))
 
     def transform(z):
@@ -41,7 +44,7 @@ def test_log_density_of_a_flow_follows_from_the_jacobian_of_all_its_transforms(k
     rng = np.random.default_rng(0)
     group = FlowGroup((0, 1), 4, kind, 3, width=6)
     pieces = random_pieces(group, rng)
-    moved = moved_entries(group, torch.device("cpu"), torch.float64)
+    moved = moved_entries(group)
     eps = torch.as_tensor(rng.standard_normal((2, 1, 4)))
     z, log_q = sample(pieces, eps, moved)
     for layer in range(2):
@@ -69,7 +72,7 @@ def test_auxiliary_density_is_a_gaussian_of_the_whole_pulled_back_vector():
     rng = np.random.default_rng(1)
     group = FlowGroup((0,), 5, "iaf", 2, width=6)
     pieces = random_pieces(group, rng)
-    moved = moved_entries(group, torch.device("cpu"), torch.float64)
+    moved = moved_entries(group)
     z = torch.as_tensor(rng.standard_normal((1, 1, 5)))
     statistic = torch.full((1, 1, 1), 0.3, dtype=torch.float64)
     density = log_r(pieces, z, statistic, moved)

@@ -89,7 +89,7 @@ def test_a_chain_goes_on_from_its_state_as_if_it_had_not_stopped():
     net = Architecture(3, (2, 2), 1)
     problem = Problem(x, np.abs(x[:, :1]))
     options = {"every": 1, "warming": False, "keep_rows": False}
-    options |= {"toggles": 4, "edges": 4, "units": 2, "largest_part": 40}
+    options |= {"toggles": 4, "edges": 4, "units": 2, "parts": 4, "largest_part": 40}
     whole, stopped, resumed = (
         make_chain(problem, "gaussian", net, empty_start(net), seed, ChainPrior(df=4.0))
         for seed in (1, 1, 99)
@@ -158,6 +158,7 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
         "toggles": 4,
         "edges": 4,
         "units": 3,
+        "parts": 6,
         "largest_part": 80,
     }
     chain.run(steps=300, warming=True, **options)

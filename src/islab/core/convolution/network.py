@@ -17,29 +17,20 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core import network as dense
+from islab.core.arrays import Float, Index, Mask
 from islab.core.convolution.geometry import Convolution, ImageArchitecture
 
-Float = NDArray[np.floating]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The weights and biases of one network.
+    """The weights and biases of one network."""
 
-    Attributes
-    ----------
-    kernels : list of (out_channels * patch,)
-    biases : list of (out_channels,) or (places down, places across, out_channels)
-    head_weights, head_biases : (weights,), (units,)
-    """
-
-    kernels: list[Float]
-    biases: list[Float]
-    head_weights: Float
-    head_biases: Float
+    kernels: list[Float]  # (out_channels * patch,) each
+    biases: list[Float]  # (out_channels,) or (places down, places across, out_channels) each
+    head_weights: Float  # (weights,)
+    head_biases: Float  # (units,)
 
     @classmethod
     def of(cls, drawn: Sequence[tuple[Float, Float]]) -> Numbers:

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Mask
 from islab.core.convolution.geometry import Convolution, ImageArchitecture
 from islab.core.convolution.network import convolve, patches, pool, spread, unpool
 from islab.core.paths import active_weights
-
-Mask = NDArray[np.bool_]
 
 
 def fed_places(net: ImageArchitecture, kept: Sequence[Mask]) -> list[Mask]:

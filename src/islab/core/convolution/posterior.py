@@ -8,9 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from islab.core import families
+from islab.core.arrays import Float, Index, Mask
 from islab.core.convolution.geometry import Convolution, ImageArchitecture, Shape
 from islab.core.convolution.network import Numbers, convolve, forward, pool, spread, unpool
 from islab.core.convolution.paths import fed_places, heard_places, used_weights
@@ -21,10 +21,6 @@ from islab.core.sparse import SparseNetwork, used_multipliers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Float = NDArray[np.floating]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

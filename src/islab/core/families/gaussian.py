@@ -78,7 +78,7 @@ class Gaussian(Likelihood):
 
 
 def _mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
-    """Quantile of an equal mixture of normals over the first axis.
+    """Quantile of an equal mixture of normals over the first axis; each may have its own ``sd``.
 
     Newton's steps from the quantile of a normal with the same moments, kept inside a bracket
     that shrinks: a step that would leave it goes to the middle.
@@ -86,16 +86,18 @@ def _mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
     from scipy.special import ndtr, ndtri
 
     reach = ndtri(level)
-    low, high = centres.min(axis=0) + reach * sd, centres.max(axis=0) + reach * sd
-    x = centres.mean(axis=0) + reach * np.sqrt(centres.var(axis=0) + sd**2)
+    ends = centres + reach * sd
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    own = sd**2 if sd.ndim < centres.ndim else (sd**2).mean(axis=0)
+    x = centres.mean(axis=0) + reach * np.sqrt(centres.var(axis=0) + own)
     for _ in range(NEWTON_STEPS):
         x = np.where((x >= low) & (x <= high), x, (low + high) / 2)
         score = (x - centres) / sd
         excess = ndtr(score).mean(axis=0) - level
-        density = np.exp(-0.5 * score * score).mean(axis=0) / (np.sqrt(2 * np.pi) * sd)
+        density = (np.exp(-0.5 * score * score) / sd).mean(axis=0) / np.sqrt(2 * np.pi)
         low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
         step = excess / np.maximum(density, np.finfo(float).tiny)
         x = x - step
-        if (np.abs(step) <= 1e-10 * sd).all():
+        if (np.abs(step) <= 1e-10 * np.sqrt(own)).all():
             break
     return np.clip(x, low, high)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.architecture import Architecture, Blocks
+from islab.core.architecture import Architecture, Blocks, Kept
+from islab.core.arrays import Float
+from islab.core.families import Likelihood
+from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 
-Float = NDArray[np.floating]
 State = dict[str, NDArray]
 
 ADAM_BETAS = (0.9, 0.99)
@@ -175,3 +177,56 @@ class DenseEngine(Engine, Protocol):
 
         The prior must be set again before the next step.
         """
+
+
+class DenseParameters:
+    """What both engines for tables do alike: all parameters lie in one vector.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Where to start; copied.
+    problem : Problem
+    seed : int
+    noise_rate : float
+        Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
+    betas : (float, float)
+        How long Adam remembers gradients and their squares.
+    """
+
+    architecture: Architecture
+    likelihood: Likelihood
+    n_weights_initial: int
+
+    def parameters(self) -> Parameters:
+        raise NotImplementedError
+
+    def posterior(self) -> Posterior:
+        now = self.parameters()
+        return Posterior(
+            architecture=self.architecture,
+            likelihood=self.likelihood.name,
+            n_weights_initial=self.n_weights_initial,
+            **{each.name: getattr(now, each.name).astype(float) for each in fields(now)},
+        )
+
+    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
+        return int(active_weights(self.architecture, kept).sum())
+
+    def _sizes(self) -> list[int]:
+        """How many numbers mu, rho, lam, bias_mu and bias_rho have."""
+        net = self.architecture
+        return [net.n_weights] * 3 + [net.n_units] * 2
+
+    def _places(self, kept: Kept) -> NDArray[np.intp]:
+        """Where the parameters that stay lie in the vector."""
+        starts = np.cumsum([0, *self._sizes()[:-1]])
+        index = [kept.weights] * 3 + [kept.units] * 2
+        return np.concatenate([start + own for start, own in zip(starts, index, strict=True)])
+
+
+def flat_parameters(posterior: Posterior) -> Float:
+    """The vector of a posterior's parameters, a flow's mean multipliers in its means."""
+    means = posterior.mu * posterior.mean_multiplier()
+    parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+    return np.concatenate(parts)

@@ -39,19 +39,12 @@ class Transform:
 
     ``z' = z * exp(s) + t`` where ``s`` and ``t`` come from a masked two-hidden-layer network:
     an autoregressive one (IAF), or one that maps one half of ``z`` by the other (RNVP).
-
-    Attributes
-    ----------
-    first, middle, last : bool arrays
-        Which weights of the three layers may be other than zero, (in, out).
-    moved : (inputs,) bool
-        Entries of ``z`` that the transform changes.
     """
 
-    first: NDArray[np.bool_]
+    first: NDArray[np.bool_]  # (in, out): weights of the three layers that may be other than zero
     middle: NDArray[np.bool_]
     last: NDArray[np.bool_]
-    moved: NDArray[np.bool_]
+    moved: NDArray[np.bool_]  # (inputs,), entries of ``z`` that the transform changes
 
     @classmethod
     def make(cls, kind: str, n_inputs: int, width: int, number: int) -> Transform:
@@ -85,24 +78,13 @@ class Transform:
 
 @dataclass(frozen=True)
 class FlowGroup:
-    """The flows of layers with equally many inputs.
-
-    Parameters
-    ----------
-    layers : tuple of int
-    n_inputs : int
-    kind : {"iaf", "rnvp"}
-    n_transforms : int
-        Of ``q`` and of ``r`` each.
-    width : int
-        Hidden units of the networks inside a transform.
-    """
+    """The flows of layers with equally many inputs."""
 
     layers: tuple[int, ...]
     n_inputs: int
-    kind: str
-    n_transforms: int
-    width: int
+    kind: str  # "iaf" or "rnvp"
+    n_transforms: int  # of ``q`` and of ``r`` each
+    width: int  # hidden units of the networks inside a transform
 
     @cached_property
     def transforms(self) -> tuple[Transform, ...]:

@@ -22,6 +22,7 @@ from islab.core.families.activation import LEAKY_SLOPE
 from islab.core.priors import BIAS_TAU
 from islab.core.sampled import ChainDraws
 from islab.core.sparse import SparseNetwork
+from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines.base import Problem
 
 Float = NDArray[np.floating]
@@ -70,6 +71,8 @@ class Effort:
         Weights to add, drop or swap anywhere, by reversible jumps.
     units : int
         Hidden units to add or drop.
+    parts : int
+        Hidden units whose weights move, alone or with those they reach.
     largest_part : int
         Parameters that may move together.
     """
@@ -77,7 +80,8 @@ class Effort:
     toggles: int = 40
     edges: int = 8
     units: int = 2
-    largest_part: int = 80
+    parts: int = 6
+    largest_part: int = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +109,10 @@ class Start:
     def at(cls, network: SparseNetwork, architecture: Architecture) -> Start:
         """A small network, its units in the first places of each layer of the architecture."""
         small = network.architecture
+        # A linear model is the output layer of any network.
+        above = architecture.units[-small.n_layers :]
         places = np.concatenate(
-            [
-                own.start + np.arange(width)
-                for own, width in zip(architecture.units, small.widths, strict=True)
-            ]
+            [own.start + np.arange(width) for own, width in zip(above, small.widths, strict=True)]
         )
         sources = np.concatenate([network.covariates, architecture.n_covariates + places])
         ends = (sources[small.ends[0][network.edges]], places[small.ends[1][network.edges]])
@@ -132,6 +135,116 @@ def _slots(architecture: Architecture) -> NDArray[np.intp]:
     return slots
 
 
+class Sampler:
+    """One chain and what it has drawn so far; it can stop at any time and go on later.
+
+    Parameters
+    ----------
+    chain : Chain
+        Of compiled code.
+    architecture : Architecture
+    effort : Effort
+    checkpoint : Checkpoint, optional
+        Where the state is kept; the chain goes on from what is there.
+    """
+
+    def __init__(
+        self,
+        chain: Any,
+        architecture: Architecture,
+        effort: Effort,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.chain, self.architecture, self.effort = chain, architecture, effort
+        self.checkpoint, self.running = checkpoint, False
+        self.n_warm_up, self.n_rounds, self.parts = 0, 1, list[State]()
+        if checkpoint is not None and (saved := checkpoint.read()):
+            with checkpoint.readable():
+                state, drawn = saved
+                self.n_warm_up, self.n_rounds = (int(n) for n in drawn.pop("counts"))
+                drawn.pop("finished")
+                chain.restore(state)
+                self.parts = [drawn] if drawn else []
+
+    @property
+    def n_draws(self) -> int:
+        return sum(len(part["ends"]) for part in self.parts)
+
+    def settle(
+        self,
+        n_warm_up: int,
+        n_draws: int,
+        every: int,
+        most_rounds: int,
+        report: Callable | None = None,
+    ) -> None:
+        """Runs; if the draws have not settled, counts them as warm-up and draws again."""
+        self.running = True
+        try:
+            self.run(n_warm_up, n_draws, every, report)
+            while self.n_rounds < most_rounds and not self.draws().settled():
+                self.n_rounds, self.parts = self.n_rounds + 1, []
+                self.run(n_warm_up, n_draws, every, report)
+        finally:
+            self.running = False
+
+    def run(
+        self, n_warm_up: int, n_draws: int, every: int, report: Callable | None = None
+    ) -> Sampler:
+        """Goes on until there were so many steps of warm-up and draws in all."""
+        while self.n_warm_up < n_warm_up:
+            size = min(STEPS_AT_ONCE, n_warm_up - self.n_warm_up)
+            self._steps(size, every, warming=True)
+            self.n_warm_up += size
+            self._pause(size, report)
+        while self.n_draws < n_draws:
+            size = min(STEPS_AT_ONCE, n_draws - self.n_draws)
+            self.parts.append(self._steps(size * every, every, warming=False))
+            self._pause(size * every, report)
+        return self
+
+    def draws(self) -> ChainDraws:
+        """All draws so far."""
+        return _joined(self.parts, self.architecture, self.chain.counts())
+
+    def _steps(self, steps: int, every: int, *, warming: bool) -> State:
+        return self.chain.run(
+            steps=steps, every=every, warming=warming, keep_rows=not warming, **asdict(self.effort)
+        )
+
+    def _pause(self, steps: int, report: Callable | None) -> None:
+        if self.checkpoint is not None:
+            drawn = _as_part(self.draws()) if self.parts else {}
+            self.checkpoint.write(
+                self.chain.state(),
+                {
+                    **drawn,
+                    "counts": np.array([self.n_warm_up, self.n_rounds]),
+                    "finished": np.array(False),
+                },
+            )
+        if report is not None:
+            report(steps, self.chain.counts())
+
+
+def run_side_by_side(
+    samplers: Sequence[Sampler],
+    n_warm_up: int,
+    n_draws: int,
+    every: int = 1,
+    most_rounds: int = 1,
+    *,
+    n_jobs: int | None = None,
+    report: Callable | None = None,
+) -> None:
+    """Runs chains in threads. Their draws do not depend on how many run at once."""
+    jobs = (
+        delayed(sampler.settle)(n_warm_up, n_draws, every, most_rounds, report)
+        for sampler in samplers
+    )
+    Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+
+
 def sample_chains(
     problem: Problem,
     likelihood: str,
@@ -145,7 +258,6 @@ def sample_chains(
     prior: ChainPrior | None = None,
     effort: Effort | None = None,
     n_jobs: int | None = None,
-    report: Callable[[int, dict[str, float]], None] | None = None,
 ) -> list[ChainDraws]:
     """Draws of a chain for each start.
 
@@ -165,23 +277,21 @@ def sample_chains(
         Steps between draws.
     n_jobs : int, optional
         Chains to run at the same time, in threads.
-    report : callable, optional
-        Called after every few steps with the number of steps and what there is to show.
     """
-    seeds = np.random.SeedSequence(seed).generate_state(len(starts), np.uint64).tolist()
-    jobs = (
-        delayed(_run)(
-            make_chain(problem, likelihood, architecture, start, own, prior or ChainPrior()),
-            architecture,
-            n_draws,
-            n_warm_up,
-            every,
-            effort or Effort(),
-            report,
+    prior, effort = prior or ChainPrior(), effort or Effort()
+    samplers = [
+        Sampler(
+            make_chain(problem, likelihood, architecture, start, own, prior), architecture, effort
         )
-        for start, own in zip(starts, seeds, strict=True)
-    )
-    return Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+        for start, own in zip(starts, chain_seeds(seed, len(starts)), strict=True)
+    ]
+    run_side_by_side(samplers, n_warm_up, n_draws, every, n_jobs=n_jobs)
+    return [sampler.draws() for sampler in samplers]
+
+
+def chain_seeds(seed: int, n_chains: int) -> list[int]:
+    """A seed for each chain."""
+    return np.random.SeedSequence(seed).generate_state(n_chains, np.uint64).tolist()
 
 
 def make_chain(
@@ -214,30 +324,6 @@ def make_chain(
     )
 
 
-def _run(
-    chain: Any,
-    architecture: Architecture,
-    n_draws: int,
-    n_warm_up: int,
-    every: int,
-    effort: Effort,
-    report: Callable | None,
-) -> ChainDraws:
-    parts = []
-    for warming, n_steps in ((True, n_warm_up), (False, n_draws * every)):
-        step = STEPS_AT_ONCE * every
-        for first in range(0, n_steps, step):
-            size = min(step, n_steps - first)
-            part = chain.run(
-                steps=size, every=every, warming=warming, keep_rows=not warming, **asdict(effort)
-            )
-            if not warming:
-                parts.append(part)
-            if report is not None:
-                report(size, {})
-    return _joined(parts, architecture, chain.counts())
-
-
 def _joined(
     parts: list[dict[str, NDArray]], architecture: Architecture, counts: dict[str, Any]
 ) -> ChainDraws:
@@ -251,6 +337,21 @@ def _joined(
         biases=whole["biases"].reshape(n_draws, architecture.n_units),
         noise=whole["noise"].reshape(n_draws, architecture.n_outputs),
         tau2=whole["tau2"].reshape(n_draws, len(architecture.blocks)),
+        log_likelihood=whole["log_likelihood"],
         row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),
         moves={name: (int(a), int(b)) for name, (a, b) in counts.items()},
     )
+
+
+def _as_part(draws: ChainDraws) -> State:
+    """Draws in the form of the compiled code."""
+    return {
+        "slots": draws.slots,
+        "weights": draws.weights,
+        "ends": draws.ends,
+        "biases": draws.biases.ravel(),
+        "noise": draws.noise.ravel(),
+        "tau2": draws.tau2.ravel(),
+        "log_likelihood": draws.log_likelihood,
+        "row_log_likelihood": draws.row_log_likelihood.ravel(),
+    }

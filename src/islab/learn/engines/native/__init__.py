@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import quadrature, student_log_constant
-from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -23,10 +22,12 @@ from islab.learn.engines.base import (
     ADAM_EPS,
     LARGEST_LAMBDA,
     LARGEST_RHO,
+    DenseParameters,
     Parameters,
     Problem,
     State,
     Steps,
+    flat_parameters,
 )
 
 try:
@@ -42,19 +43,13 @@ __all__ = ["NativeEngine"]
 LEARNERS = {np.dtype(np.float32): _kernel.Learner32, np.dtype(np.float64): _kernel.Learner64}
 
 
-class NativeEngine:
+class NativeEngine(DenseParameters):
     """Learns a dense posterior with the local reparametrisation trick, in compiled code.
 
     Parameters
     ----------
-    posterior : Posterior
-        Where to start; copied.
-    problem : Problem
-    seed : int
-    noise_rate : float
-        Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
-    betas : (float, float)
-        How long Adam remembers gradients and their squares.
+    posterior, problem, seed, noise_rate, betas
+        See :class:`~islab.learn.engines.base.DenseParameters`.
     dtype : dtype
         float32, or float64 for tests.
 
@@ -104,9 +99,7 @@ class NativeEngine:
             instructions=self.instructions,
             **_wiring(posterior.architecture),
         )
-        means = posterior.mu * posterior.mean_multiplier()
-        parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
-        self._allocate(posterior.architecture, np.concatenate(parts))
+        self._allocate(posterior.architecture, flat_parameters(posterior))
 
     # -- protocol -----------------------------------------------------------------------
 
@@ -150,25 +143,9 @@ class NativeEngine:
         return total / len(steps.rows)
 
     def parameters(self) -> Parameters:
-        mu, rho, lam, bias_mu, bias_rho = np.split(self.theta, self._ends)
+        ends = np.cumsum(self._sizes())[:-1]
+        mu, rho, lam, bias_mu, bias_rho = np.split(self.theta, ends)
         return Parameters(mu, rho, lam, bias_mu, bias_rho, self.noise)
-
-    def posterior(self) -> Posterior:
-        mu, rho, lam, bias_mu, bias_rho = np.split(self.theta.astype(float), self._ends)
-        return Posterior(
-            architecture=self.architecture,
-            mu=mu,
-            rho=rho,
-            lam=lam,
-            bias_mu=bias_mu,
-            bias_rho=bias_rho,
-            likelihood=self.likelihood.name,
-            noise=self.noise.astype(float),
-            n_weights_initial=self.n_weights_initial,
-        )
-
-    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
-        return int(active_weights(self.architecture, kept).sum())
 
     def kl(self) -> float:
         return self._learner.divergence(
@@ -186,12 +163,9 @@ class NativeEngine:
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         kept = self.architecture.keep_units(masks)
-        w, u = self.architecture.n_weights, self.architecture.n_units
         bias_mu = self.parameters().bias_mu
         bias_mu += np.asarray(bias_shift, dtype=self.dtype)
-        starts = (0, w, 2 * w, 3 * w, 3 * w + u)
-        index = [kept.weights] * 3 + [kept.units] * 2
-        where = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
+        where = self._places(kept)
         moments = (self.first[where], self.second[where])
         self._allocate(kept.architecture, self.theta[where], moments, self.n_steps)
 
@@ -206,7 +180,7 @@ class NativeEngine:
         hidden = tuple(int(width) for width in state["hidden"])
         architecture = replace(self.architecture, hidden=hidden)
         moments = (state["first"], state["second"])
-        self._allocate(architecture, state["theta"], moments, int(state["n_steps"]))
+        self._allocate(architecture, state["theta"], moments, int(state["n_steps"].item()))
         self.noise = self._array(state["noise"])
         self.generator = np.array(state["generator"], dtype=np.uint32)
 
@@ -233,7 +207,6 @@ class NativeEngine:
                 )
         self._learner.set_network(**_wiring(architecture))
         self.architecture = architecture
-        self._ends = (w, 2 * w, 3 * w, 3 * w + u)
         self.theta, self.first, self.second = map(self._array, (theta, first, second))
         self.n_steps = n_steps
 

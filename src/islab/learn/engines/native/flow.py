@@ -107,8 +107,8 @@ class NativeFlowEngine(NativeEngine):
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
-        self.layer_inputs = kept_inputs(self.layer_inputs, masks)
         super().keep_units(masks, bias_shift)
+        self.layer_inputs = kept_inputs(self.layer_inputs, masks)
         self._connect()
 
     def state(self) -> State:

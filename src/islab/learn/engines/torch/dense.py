@@ -19,7 +19,6 @@ from torch import Tensor
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, gradients, kl_from_lambda, moments
-from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
 from islab.learn.engines.base import (
@@ -27,10 +26,12 @@ from islab.learn.engines.base import (
     ADAM_EPS,
     LARGEST_LAMBDA,
     LARGEST_RHO,
+    DenseParameters,
     Parameters,
     Problem,
     State,
     Steps,
+    flat_parameters,
 )
 
 Flat = tuple[Tensor, Tensor]  # something for every weight and for every bias
@@ -92,19 +93,13 @@ class SpikeAndSlab(torch.autograd.Function):
         ), None
 
 
-class TorchEngine:
+class TorchEngine(DenseParameters):
     """Learns a dense posterior with the local reparametrisation trick.
 
     Parameters
     ----------
-    posterior : Posterior
-        Where to start; copied.
-    problem : Problem
-    seed : int
-    noise_rate : float
-        Share by which Gaussian noise variances move to their optimum at each step; 0 fixes them.
-    betas : (float, float)
-        How long Adam remembers gradients and their squares.
+    posterior, problem, seed, noise_rate, betas
+        See :class:`~islab.learn.engines.base.DenseParameters`.
     device : str
         cpu, cuda or mps.
     dtype : torch.dtype
@@ -135,7 +130,7 @@ class TorchEngine:
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.n_weights_initial = posterior.n_weights_initial
         self.noise = self._tensor(posterior.noise)
-        self._allocate(posterior.architecture, self._start(posterior, seed))
+        self._allocate(posterior.architecture, flat_parameters(posterior))
 
     # -- protocol -----------------------------------------------------------------------
 
@@ -172,23 +167,6 @@ class TorchEngine:
         parts = (*self.parts(self.theta.detach()), self.noise)
         return Parameters(*(part.cpu().numpy() for part in parts))
 
-    def posterior(self) -> Posterior:
-        now = self.parameters()
-        return Posterior(
-            architecture=self.architecture,
-            mu=now.mu.astype(float),
-            rho=now.rho.astype(float),
-            lam=now.lam.astype(float),
-            bias_mu=now.bias_mu.astype(float),
-            bias_rho=now.bias_rho.astype(float),
-            likelihood=self.likelihood.name,
-            noise=now.noise.astype(float),
-            n_weights_initial=self.n_weights_initial,
-        )
-
-    def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
-        return int(active_weights(self.architecture, kept).sum())
-
     def kl(self) -> float:
         with torch.no_grad():
             return float(self.weights(self.generator, value=True)[2])
@@ -209,10 +187,7 @@ class TorchEngine:
         kept = self.architecture.keep_units(masks)
         with torch.no_grad():
             self.parts(self.theta)[3].add_(self._tensor(bias_shift))
-        index = [kept.weights] * 3 + [kept.units] * 2
-        starts = np.cumsum([0, *self._sizes[:-1]])
-        flat = np.concatenate([s + i for s, i in zip(starts, index, strict=True)])
-        where = torch.as_tensor(flat, device=self.device)
+        where = torch.as_tensor(self._places(kept), device=self.device)
         adam = self.optimiser.state[self.theta]
         moments = [adam[name][where] for name in ADAM_MOMENTS]
         self._allocate(kept.architecture, self.theta.detach()[where], moments, int(adam["step"]))
@@ -350,12 +325,6 @@ class TorchEngine:
 
     # -- memory -------------------------------------------------------------------------
 
-    def _start(self, posterior: Posterior, seed: int) -> NDArray:
-        """All parameters of the starting posterior, flat."""
-        means = posterior.mu * posterior.mean_multiplier()
-        parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
-        return np.concatenate(parts)
-
     def _allocate(
         self,
         architecture: Architecture,
@@ -364,8 +333,6 @@ class TorchEngine:
         n_steps: int = 0,
     ) -> None:
         self.architecture = architecture
-        w, u = architecture.n_weights, architecture.n_units
-        self._sizes = [w, w, w, u, u]
         self.theta = self._tensor(theta).requires_grad_()
         self.optimiser = self._adam([self.theta], [[moment] for moment in moments], n_steps)
 
@@ -389,7 +356,7 @@ class TorchEngine:
 
     def parts(self, theta: Tensor) -> tuple[Tensor, ...]:
         """mu, rho, lam, bias_mu, bias_rho as views."""
-        return theta.split(self._sizes)
+        return theta.split(self._sizes())
 
     def normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=self.dtype, device=self.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import log, pi
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from islab.learn.engines.flows import (
     FLOW_STEP,
     FLOW_WIDTH,
     KL_SAMPLES,
+    LARGEST_LOG_SCALE,
     N_TRANSFORMS,
+    N_VECTORS,
     Z_SPREAD,
     FlowGroup,
     inputs_of_layers,
@@ -29,7 +32,6 @@ from islab.learn.engines.flows import (
     with_multipliers,
 )
 from islab.learn.engines.torch.dense import ADAM_MOMENTS, Flat, TorchEngine
-from islab.learn.engines.torch.transforms import log_r, moved_entries, sample
 
 
 class FlowEngine(TorchEngine):
@@ -85,7 +87,10 @@ class FlowEngine(TorchEngine):
         rng = np.random.default_rng([seed, 1])
         self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
         self._free = self._pieces(_joined([group.free() for group in self.groups]))
-        self._moved = [moved_entries(group, self.device, self.dtype) for group in self.groups]
+        self._moved = [
+            [self._tensor(transform.moved) for transform in group.transforms]
+            for group in self.groups
+        ]
 
     def posterior(self) -> Posterior:
         return with_multipliers(super().posterior(), self._bank(), self.layer_inputs)
@@ -243,3 +248,44 @@ def _joined(parts: list[NDArray]) -> NDArray:
 def _flat(pieces: list[Tensor]) -> NDArray:
     parts = [piece.detach().cpu().numpy().ravel() for piece in pieces]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+# -- transforms, a group of layers at a time ------------------------------------------------------
+
+
+def transformed(z: Tensor, pieces: list[Tensor], moved: Tensor) -> tuple[Tensor, Tensor]:
+    """``z`` (group, draws, inputs) after one transform, and the log-determinant (group, draws)."""
+    w1, b1, w2, b2, w3, b3 = pieces
+    hidden = torch.baddbmm(b1, z, w1).tanh_()
+    hidden = torch.baddbmm(b2, hidden, w2).tanh_()
+    s, t = torch.baddbmm(b3, hidden, w3).chunk(2, dim=-1)
+    s = moved * (LARGEST_LOG_SCALE * torch.tanh(s / LARGEST_LOG_SCALE))
+    return torch.addcmul(moved * t, z, s.exp()), s.sum(-1)
+
+
+def push(z: Tensor, pieces: list[Tensor], moved: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """``z`` after transforms, one for each of ``moved``, and the sum of their log-determinants."""
+    log_det = z.new_zeros(z.shape[:-1])
+    for number, entries in enumerate(moved):
+        z, change = transformed(z, pieces[6 * number : 6 * number + 6], entries)
+        log_det = log_det + change
+    return z, log_det
+
+
+def sample(pieces: list[Tensor], eps: Tensor, moved: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """``z`` (group, draws, inputs) from standard normal ``eps``, and ``log q(z)``."""
+    mean, log_variance = pieces[0], pieces[1]
+    z = torch.addcmul(mean, (0.5 * log_variance).exp(), eps)
+    log_q = -0.5 * (log(2 * pi) + log_variance + eps * eps).sum(-1)
+    z, log_det = push(z, pieces[N_VECTORS : N_VECTORS + 6 * len(moved)], moved)
+    return z, log_q - log_det
+
+
+def log_r(pieces: list[Tensor], z: Tensor, statistic: Tensor, moved: list[Tensor]) -> Tensor:
+    """``log r(z | W)``, (group, draws), given the mean over units of ``hardtanh(c W)``."""
+    mean = torch.addcmul(pieces[2], pieces[5], statistic)
+    log_variance = torch.addcmul(pieces[3], pieces[6], statistic)
+    z_b, log_det = push(z, pieces[N_VECTORS + 6 * len(moved) :], moved)
+    error = z_b - mean
+    density = log(2 * pi) + log_variance + error * error * (-log_variance).exp()
+    return -0.5 * density.sum(-1) + log_det

@@ -31,6 +31,7 @@ class Chain:
         toggles: int,
         edges: int,
         units: int,
+        parts: int,
         largest_part: int,
         keep_rows: bool,
     ) -> dict[str, NDArray]: ...

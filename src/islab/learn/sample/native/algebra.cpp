@@ -12,6 +12,32 @@ constexpr std::size_t lanes = 4;
 inline const Lanes& load(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
 inline double total(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 
+typedef long long Words __attribute__((vector_size(32)));
+
+// exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r).
+inline __attribute__((always_inline)) void exponential(Lanes& a) {
+    constexpr double largest = 708;
+    constexpr double shift = 0x1.8p52;  // adding it rounds to a whole number, kept in the low bits
+    a = a > largest ? Lanes{} + largest : a;
+    a = a < -largest ? Lanes{} - largest : a;
+    const Lanes shifted = a * 1.4426950408889634 + shift;
+    const Lanes k = shifted - shift;
+    const Lanes r = (a - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b3ap-40;
+    Lanes sum = r * (1.0 / 479001600) + 1.0 / 39916800;
+    sum = sum * r + 1.0 / 3628800;
+    sum = sum * r + 1.0 / 362880;
+    sum = sum * r + 1.0 / 40320;
+    sum = sum * r + 1.0 / 5040;
+    sum = sum * r + 1.0 / 720;
+    sum = sum * r + 1.0 / 120;
+    sum = sum * r + 1.0 / 24;
+    sum = sum * r + 1.0 / 6;
+    sum = sum * r + 0.5;
+    sum = sum * r + 1.0;
+    sum = sum * r + 1.0;
+    a = (Lanes)((Words)sum + ((Words)shifted << 52));
+}
+
 }  // namespace
 
 ISLAB_FOR_EACH_PROCESSOR
@@ -28,8 +54,32 @@ double dot(const double* a, const double* b, std::size_t n) {
 }
 
 ISLAB_FOR_EACH_PROCESSOR
+double dot_squared(const double* a, const double* b, std::size_t n) {
+    Lanes first{};
+    std::size_t i = 0;
+    for (; i + lanes <= n; i += lanes) first += load(a + i) * load(b + i) * load(b + i);
+    double sum = total(first);
+    for (; i < n; ++i) sum += a[i] * b[i] * b[i];
+    return sum;
+}
+
+ISLAB_FOR_EACH_PROCESSOR
 void add_scaled(double* out, double factor, const double* a, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) out[i] += factor * a[i];
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void exponentials(double* out, const double* a, std::size_t n) {
+    std::size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        Lanes value = load(a + i);
+        exponential(value);
+        *reinterpret_cast<Lanes*>(out + i) = value;
+    }
+    Lanes rest{};
+    for (std::size_t k = i; k < n; ++k) rest[k - i] = a[k];
+    exponential(rest);
+    for (std::size_t k = i; k < n; ++k) out[k] = rest[k - i];
 }
 
 ISLAB_FOR_EACH_PROCESSOR

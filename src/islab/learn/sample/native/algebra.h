@@ -23,7 +23,11 @@ using Vector = std::vector<double>;
 #endif
 
 double dot(const double* a, const double* b, std::size_t n);
+// The sum of a times the square of b.
+double dot_squared(const double* a, const double* b, std::size_t n);
 void add_scaled(double* out, double factor, const double* a, std::size_t n);
+// out = exp(a), within two units in the last place; out may be a.
+void exponentials(double* out, const double* a, std::size_t n);
 // out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x
 // size.
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n);

@@ -36,6 +36,7 @@ struct Effort {
     int toggles = 50;       // structure moves of each Gaussian output
     int edges = 20;         // of add, drop and swap
     int units = 4;          // of birth and death
+    int parts = 6;          // hidden units whose weights move, alone or with those they reach
     int largest_part = 80;  // parameters that move together
 };
 
@@ -46,9 +47,8 @@ class Chain {
         if (!model.valid(s))
             throw std::invalid_argument("the starting network has edges on no active path");
         keep.fill(0.0);
-        if (model.likelihood->has_noise() && model.problem.covariates <= 1500)
-            regression = std::make_unique<OutputRegression>(model);
-        model.forward(s, 0);
+        if (OutputRegression::serves(model)) regression = std::make_unique<OutputRegression>(model);
+        model.forward(s);
     }
 
     Model& model;
@@ -60,15 +60,19 @@ class Chain {
 
     void step(const Effort& effort) {
         const Shape& shape = model.shape;
-        if (regression) {
-            for (int o = 0; o < shape.outputs(); ++o)
+        if (regression)
+            for (int o = 0; o < shape.outputs(); ++o) {
                 regression->update(s, o, effort.toggles, random, &accepted[toggle_move],
                                    &proposed[toggle_move]);
-            model.forward(s, shape.layers() - 1);
-        }
+                model.forward(s, {shape.hidden() + o});
+            }
         const bool bends = shape.hidden() > 0;
-        if (!regression || bends)
-            for (int t = 0; t < effort.edges; ++t) change_edge();
+        // Edges into outputs have moved above; those into hidden units are few.
+        int edges = effort.edges;
+        if (regression)
+            edges = std::min(edges, 2 * static_cast<int>(std::count(
+                                            s.alive.begin(), s.alive.begin() + shape.hidden(), 1)));
+        for (int t = 0; t < edges; ++t) change_edge();
         if (bends)
             for (int t = 0; t < effort.units; ++t) random.uniform() < 0.5 ? birth() : death();
         move_weights(effort);
@@ -95,7 +99,7 @@ class Chain {
     }
 
     // Newton steps of a proposal: a Gaussian posterior of output weights needs one.
-    int newton_steps(const Part& part) const { return exact(part) ? 1 : 3; }
+    int newton_steps(const Part& part) const { return exact(part) ? 1 : 2; }
 
     double slab_mixing() {
         return model.prior.df > 0 ? random.inverse_gamma(model.prior.df / 2, model.prior.df / 2)
@@ -106,67 +110,77 @@ class Chain {
     // ----------------------------------------------------------------------------------------------------
 
     struct Candidate {
-        int unit, source;
-        double weight;  // unnormalised probability
+        int source;
+        double weight;  // probability
     };
 
-    // Edges that could be added, each with a probability that favours those the gradient asks for.
-    std::vector<Candidate> candidates(const State& state) const {
+    // Edges that could be added to a unit, with probabilities that favour those the gradient asks
+    // for.
+    std::vector<Candidate> candidates(const State& state, int unit) const {
         const Shape& shape = model.shape;
         const Problem& p = model.problem;
         const std::size_t n = p.n;
         const int outputs = shape.outputs();
-        Vector residual(outputs * n), curvature(outputs * n), pull(n), stiffness(n);
+        Vector residual(outputs * n), curvature(outputs * n), pull, stiffness;
         model.likelihood->derivatives(p, state.f->data(), state.s2, residual.data(),
                                       curvature.data());
         if (model.likelihood->softmax())
             for (std::size_t i = 0; i < outputs * n; ++i)
                 curvature[i] *= p.row_weight(i % n) * (1 - curvature[i]);
-        const Backward backward(model, state, 0);
+        if (shape.is_output(unit)) {
+            const int o = unit - shape.hidden();
+            pull.assign(&residual[o * n], &residual[o * n] + n);
+            stiffness.assign(&curvature[o * n], &curvature[o * n] + n);
+        } else {
+            const Backward backward(model, state, {unit});
+            const Vector& d = backward.by_unit[unit];
+            pull.assign(n, 0.0);
+            stiffness.assign(n, 0.0);
+            for (int o = 0; o < outputs; ++o)
+                for (std::size_t i = 0; i < n; ++i) {
+                    pull[i] += residual[o * n + i] * d[o * n + i];
+                    stiffness[i] += curvature[o * n + i] * d[o * n + i] * d[o * n + i];
+                }
+        }
         const std::vector<long> k = model.counts(state);
         std::vector<Candidate> found;
         double largest = -INFINITY;
-        for (int u = 0; u < shape.units(); ++u) {
-            if (!state.alive[u]) continue;
-            if (shape.is_output(u)) {
-                const int o = u - shape.hidden();
-                pull.assign(&residual[o * n], &residual[o * n] + n);
-                stiffness.assign(&curvature[o * n], &curvature[o * n] + n);
-            } else {
-                const Vector& d = backward.by_unit[u];
-                std::fill(pull.begin(), pull.end(), 0.0);
-                std::fill(stiffness.begin(), stiffness.end(), 0.0);
-                for (int o = 0; o < outputs; ++o)
-                    for (std::size_t i = 0; i < n; ++i) {
-                        pull[i] += residual[o * n + i] * d[o * n + i];
-                        stiffness[i] += curvature[o * n + i] * d[o * n + i] * d[o * n + i];
-                    }
-            }
-            auto consider = [&](int source) {
-                if (state.edge_to(u, source) >= 0) return;
-                const double* column = model.source(state, source);
-                const int block = shape.block(u, source);
-                const double g = dot(pull.data(), column, n);
-                double h = 1 / state.tau2[block];
-                for (std::size_t i = 0; i < n; ++i) h += stiffness[i] * column[i] * column[i];
-                const double odds =
-                    std::log(model.prior.inclusion_a + k[block]) -
-                    std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
-                const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) + odds;
-                found.push_back({u, source, 0.5 * gain});
-                largest = std::max(largest, found.back().weight);
-            };
-            if (shape.reads_covariates(u))
-                for (int j = 0; j < shape.covariates; ++j) consider(j);
-            if (shape.layer[u] > 0)
-                for (int b = shape.first[shape.layer[u] - 1]; b < shape.first[shape.layer[u]]; ++b)
-                    if (state.alive[b]) consider(shape.covariates + b);
-        }
+        auto consider = [&](int source) {
+            if (state.edge_to(unit, source) >= 0) return;
+            const double* column = model.source(state, source);
+            const int block = shape.block(unit, source);
+            const double g = dot(pull.data(), column, n);
+            const double h = 1 / state.tau2[block] + dot_squared(stiffness.data(), column, n);
+            const double odds =
+                std::log(model.prior.inclusion_a + k[block]) -
+                std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
+            const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) + odds;
+            found.push_back({source, 0.5 * gain});
+            largest = std::max(largest, found.back().weight);
+        };
+        if (shape.reads_covariates(unit))
+            for (int j = 0; j < shape.covariates; ++j) consider(j);
+        const int layer = shape.layer[unit];
+        if (layer > 0)
+            for (int b = shape.first[layer - 1]; b < shape.first[layer]; ++b)
+                if (state.alive[b]) consider(shape.covariates + b);
         double sum = 0;
         for (Candidate& c : found) sum += c.weight = std::exp(c.weight - largest);
         for (Candidate& c : found)
             c.weight = 0.7 * c.weight / sum + 0.3 / static_cast<double>(found.size());
         return found;
+    }
+
+    // A unit that edges may be added to: moves of edges leave their number as it is.
+    int living_unit() {
+        std::vector<int> living;
+        for (int u = 0; u < model.shape.units(); ++u)
+            if (s.alive[u]) living.push_back(u);
+        return living[random.below(static_cast<int>(living.size()))];
+    }
+
+    double n_living() const {
+        return static_cast<double>(std::count(s.alive.begin(), s.alive.end(), 1));
     }
 
     struct Place {
@@ -187,16 +201,15 @@ class Chain {
         return found;
     }
 
-    // The log acceptance ratio of moving from s to `next`, whose part is drawn here.
+    // The log acceptance ratio of moving from s to `next`, whose part is drawn here. `start` has
+    // its activations.
     double jump(const Part& part, State start, State& next) {
-        const int layer = first_layer(model, part);
-        model.forward(start, layer);
         const Proposal there(model, start, part, newton_steps(part));
         if (!there.ok) return -INFINITY;
         const Vector values = there.draw(there.mean, 0.0, random);
         next = std::move(start);
         set_part(next, part, values);
-        model.forward(next, layer);
+        model.forward(next, part);
         double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) -
                        model.log_structure(s);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
@@ -205,7 +218,6 @@ class Chain {
 
     // Log density of the present weights of a part, proposed from `start`.
     double way_back(const Part& part, State start) {
-        model.forward(start, first_layer(model, part));
         const Proposal back(model, start, part, newton_steps(part));
         if (!back.ok) return -INFINITY;
         return back.log_density(part_values(s, part), back.mean, 0.0);
@@ -227,21 +239,22 @@ class Chain {
     }
 
     void add_edge() {
-        const std::vector<Candidate> options = candidates(s);
+        const Part part{living_unit()};
+        const std::vector<Candidate> options = candidates(s, part[0]);
         if (options.empty()) return;
         double left = random.uniform();
         std::size_t c = 0;
         while (c + 1 < options.size() && (left -= options[c].weight) > 0) ++c;
-        const Part part{options[c].unit};
         State start = s, next;
         start.in[part[0]].push_back({options[c].source, 0.0, slab_mixing()});
         double ratio = jump(part, std::move(start), next);
         State back = next;
         erase_edge(back, part[0], options[c].source);
+        model.forward(back, part);
         // The other edges keep their order, so values of the reverse move line up with s.
         ratio += way_back(part, std::move(back));
         ratio -=
-            std::log(options[c].weight) + std::log(static_cast<double>(droppable(next).size()));
+            std::log(options[c].weight / n_living() * static_cast<double>(droppable(next).size()));
         if (decide(ratio, add_move)) s = std::move(next);
     }
 
@@ -253,6 +266,7 @@ class Chain {
         const Edge gone = s.in[place.unit][place.position];
         State start = s, next;
         start.in[place.unit].erase(start.in[place.unit].begin() + place.position);
+        model.forward(start, part);
         double ratio = jump(part, std::move(start), next);
         if (!(ratio > -INFINITY)) return;
         State back = next;
@@ -260,9 +274,9 @@ class Chain {
                                    {gone.source, 0.0, gone.mixing});
         ratio += way_back(part, std::move(back));
         double weight = 0;
-        for (const Candidate& c : candidates(next))
-            if (c.unit == place.unit && c.source == gone.source) weight = c.weight;
-        ratio += std::log(weight) + std::log(static_cast<double>(options.size()));
+        for (const Candidate& c : candidates(next, place.unit))
+            if (c.source == gone.source) weight = c.weight;
+        ratio += std::log(weight / n_living() * static_cast<double>(options.size()));
         if (decide(ratio, drop_move)) s = std::move(next);
     }
 
@@ -284,9 +298,11 @@ class Chain {
         State start = s, next;
         const Edge gone = s.in[place.unit][place.position];
         start.in[place.unit][place.position] = {source, 0.0, slab_mixing()};
+        model.forward(start, part);
         double ratio = jump(part, std::move(start), next);
         State back = next;
         back.in[place.unit][place.position] = {gone.source, 0.0, gone.mixing};
+        model.forward(back, part);
         ratio += way_back(part, std::move(back));
         if (decide(ratio, swap_move)) s = std::move(next);
     }
@@ -385,11 +401,12 @@ class Chain {
         }
         start.bias[unit] = bias_sd(start, unit) * random.normal();
         start.in[target].push_back({shape.covariates + unit, 0.0, slab_mixing()});
-        model.forward(start, layer);
+        model.forward(start, {unit});
         const Part part{target};
         double ratio = jump(part, std::move(start), next) + own_parameters(next, unit);
         State back = next;
         erase_edge(back, target, shape.covariates + unit);
+        model.forward(back, part);
         ratio += way_back(part, std::move(back));
         ratio -=
             log_birth(s, layer, n_sources) + std::log(static_cast<double>(mortal(next).size()));
@@ -409,8 +426,7 @@ class Chain {
         start.in[unit].clear();
         start.alive[unit] = 0;
         start.bias[unit] = 0;
-        start.z[unit].reset();
-        start.value[unit].reset();
+        model.forward(start, part);
         double ratio = jump(part, std::move(start), next) - own_parameters(s, unit);
         if (!(ratio > -INFINITY)) return;
         State back = next;
@@ -431,36 +447,38 @@ class Chain {
 
     void move_weights(const Effort& effort) {
         const Shape& shape = model.shape;
-        Part living;
+        Part living, hidden;
         for (int u = 0; u < shape.units(); ++u)
-            if (s.alive[u]) living.push_back(u);
-        for (int u : living)
-            if (!(regression && shape.is_output(u))) move_part({u}, unit_move);
-        for (int u : living) {
-            if (shape.is_output(u)) continue;
+            if (s.alive[u]) (shape.is_output(u) ? living : hidden).push_back(u);
+        if (!regression)
+            for (int u : living) move_part({u}, unit_move);
+        for (int t = 0; t < std::min<int>(effort.parts, 2 * static_cast<int>(hidden.size())); ++t) {
+            const int u = hidden[random.below(static_cast<int>(hidden.size()))];
             Part pair{u};
-            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t)
-                if (s.alive[t] && s.edge_to(t, shape.covariates + u) >= 0) pair.push_back(t);
-            if (static_cast<int>(part_size(s, pair)) <= effort.largest_part)
+            for (int to = shape.first[shape.layer[u] + 1]; to < shape.first[shape.layer[u] + 2];
+                 ++to)
+                if (s.alive[to] && s.edge_to(to, shape.covariates + u) >= 0) pair.push_back(to);
+            if (random.uniform() < 0.5 ||
+                static_cast<int>(part_size(s, pair)) > effort.largest_part)
+                move_part({u}, unit_move);
+            else
                 move_part(pair, pair_move);
         }
-        if (living.size() > 1) {
-            if (static_cast<int>(part_size(s, living)) <= effort.largest_part)
-                move_part(living, all_move);
-        }
+        living.insert(living.begin(), hidden.begin(), hidden.end());
+        if (!hidden.empty() && static_cast<int>(part_size(s, living)) <= effort.largest_part)
+            move_part(living, all_move);
     }
 
     void move_part(const Part& part, Move move) {
         double& share = keep[move - unit_move];
-        const int layer = first_layer(model, part),
-                  steps = move == all_move ? 1 : newton_steps(part);
+        const int steps = move == all_move ? 1 : newton_steps(part);
         const Vector here = part_values(s, part);
         const Proposal there(model, s, part, steps);
         if (!there.ok) return;
         const Vector values = there.draw(here, share, random);
         State next = s;
         set_part(next, part, values);
-        model.forward(next, layer);
+        model.forward(next, part);
         const Proposal back(model, next, part, steps);
         if (!back.ok) return;
         double ratio = next.log_likelihood - s.log_likelihood +
@@ -480,31 +498,34 @@ class Chain {
     void scale_units() {
         const Shape& shape = model.shape;
         if (!shape.homogeneous()) return;
-        bool changed = false;
+        Part changed;
         for (int u = 0; u < shape.hidden(); ++u) {
             if (!s.alive[u]) continue;
             const double factor = std::exp(0.5 * random.normal());
-            State next = s;
-            next.bias[u] *= factor;
-            for (Edge& e : next.in[u]) e.weight *= factor;
-            double ratio = model.log_weights(next, u) - model.log_weights(s, u);
             int power = static_cast<int>(s.in[u].size()) + 1;
-            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2];
-                 ++t) {
-                const int k = s.alive[t] ? s.edge_to(t, shape.covariates + u) : -1;
-                if (k < 0) continue;
-                next.in[t][k].weight /= factor;
-                ratio += model.log_weights(next, t) - model.log_weights(s, t);
-                --power;
-            }
-            ratio += power * std::log(factor);
-            if (std::log(random.uniform()) < ratio) {
-                s.bias = std::move(next.bias);
-                s.in = std::move(next.in);
-                changed = true;
-            }
+            double ratio = scaled(s.bias[u], model.prior.bias_sd * model.prior.bias_sd, factor);
+            for (const Edge& e : s.in[u])
+                ratio += scaled(e.weight, model.slab_variance(s, u, e), factor);
+            std::vector<Edge*> out;
+            for (int t = shape.first[shape.layer[u] + 1]; t < shape.first[shape.layer[u] + 2]; ++t)
+                if (const int k = s.alive[t] ? s.edge_to(t, shape.covariates + u) : -1; k >= 0) {
+                    out.push_back(&s.in[t][k]);
+                    ratio += scaled(out.back()->weight, model.slab_variance(s, t, *out.back()),
+                                    1 / factor);
+                    --power;
+                }
+            if (!(std::log(random.uniform()) < ratio + power * std::log(factor))) continue;
+            s.bias[u] *= factor;
+            for (Edge& e : s.in[u]) e.weight *= factor;
+            for (Edge* e : out) e->weight /= factor;
+            changed.push_back(u);
         }
-        if (changed) model.forward(s, 0);
+        if (!changed.empty()) model.forward(s, changed);
+    }
+
+    // What the log density of a normal variable gains if the variable is multiplied.
+    static double scaled(double value, double variance, double factor) {
+        return 0.5 * value * value * (1 - factor * factor) / variance;
     }
 
     // -- scales and noise

@@ -78,10 +78,10 @@ class PyChain {
         chain = std::make_unique<Chain>(*model, start(slots, weights, bias, tau2, noise), seed);
     }
 
-    py::dict run(int steps, int every, bool warming, int toggles, int edges, int units,
+    py::dict run(int steps, int every, bool warming, int toggles, int edges, int units, int parts,
                  int largest_part, bool keep_rows) {
         require(steps >= 0 && every >= 1, "steps and every must be positive");
-        Effort effort{toggles, edges, units, largest_part};
+        Effort effort{toggles, edges, units, parts, largest_part};
         std::vector<long long> slots, ends;
         Vector weights, biases, noise, tau2, heights, rows;
         std::vector<char> alive;
@@ -124,7 +124,7 @@ class PyChain {
         require(y.size() == static_cast<py::ssize_t>(model->problem.y.size()),
                 "y of another shape");
         model->problem.y = to_vector(y);
-        model->forward(chain->s, 0);
+        model->forward(chain->s);
     }
 
     py::dict counts() const {
@@ -178,7 +178,7 @@ class PyChain {
         for (auto& edges : s.in)
             for (Edge& e : edges) e.mixing = mixing[at++];
         require(model->valid(s), "a state with edges on no active path");
-        model->forward(s, 0);
+        model->forward(s);
         chain->s = std::move(s);
         for (int k = 0; k < 4; ++k)
             chain->random.state[k] = static_cast<std::uint64_t>(words.data()[k]);
@@ -266,7 +266,7 @@ PYBIND11_MODULE(_chains, m) {
              py::arg("bias"), py::arg("tau2"), py::arg("noise"))
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
-             py::arg("largest_part"), py::arg("keep_rows"))
+             py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))
         .def("replace_target", &PyChain::replace_target)
         .def("predictor", &PyChain::predictor)
         .def("counts", &PyChain::counts)

@@ -170,15 +170,26 @@ class Model {
         for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
     }
 
-    // Activations from a layer on, and the log likelihood. Columns are replaced, never written to:
-    // states share them.
-    void forward(State& s, int from_layer) const {
-        for (int u = shape.first[from_layer]; u < shape.hidden(); ++u) {
+    // All activations and the log likelihood.
+    void forward(State& s) const {
+        std::vector<int> all(shape.units());
+        for (int u = 0; u < shape.units(); ++u) all[u] = u;
+        s.f.reset();
+        forward(s, all);
+    }
+
+    // Activations of units whose edges or biases have changed and of what they reach, and the log
+    // likelihood. Columns are replaced, never written to: states share them.
+    void forward(State& s, const std::vector<int>& changed) const {
+        std::vector<char> moved(shape.units(), 0);
+        for (int u : changed) moved[u] = 1;
+        for (int u = 0; u < shape.hidden(); ++u) {
             if (!s.alive[u]) {
                 s.z[u].reset();
                 s.value[u].reset();
                 continue;
             }
+            if (!(moved[u] = moved[u] || reads_moved(s, u, moved))) continue;
             auto z = std::make_shared<Vector>(problem.n),
                  value = std::make_shared<Vector>(problem.n);
             receive(s, u, z->data());
@@ -186,11 +197,21 @@ class Model {
             s.z[u] = std::move(z);
             s.value[u] = std::move(value);
         }
-        auto f = std::make_shared<Vector>(problem.n * shape.outputs());
-        for (int o = 0; o < shape.outputs(); ++o)
-            receive(s, shape.hidden() + o, f->data() + o * problem.n);
+        auto f = s.f && shape.outputs() > 1 ? std::make_shared<Vector>(*s.f)
+                                            : std::make_shared<Vector>(problem.n * shape.outputs());
+        for (int o = 0; o < shape.outputs(); ++o) {
+            const int u = shape.hidden() + o;
+            if (shape.outputs() == 1 || moved[u] || reads_moved(s, u, moved))
+                receive(s, u, f->data() + o * problem.n);
+        }
         s.f = std::move(f);
         s.log_likelihood = likelihood->total(problem, s.f->data(), s.s2);
+    }
+
+    bool reads_moved(const State& s, int unit, const std::vector<char>& moved) const {
+        for (const Edge& e : s.in[unit])
+            if (e.source >= shape.covariates && moved[e.source - shape.covariates]) return true;
+        return false;
     }
 
     // Edges in each block.

@@ -34,6 +34,8 @@ class Likelihood {
     virtual ~Likelihood() = default;
     virtual bool has_noise() const { return false; }
     virtual bool softmax() const { return false; }
+    // Whether an output given the others is a logistic regression.
+    virtual bool logistic() const { return false; }
 
     // Log likelihood of row i; s2 are noise variances by output.
     virtual double row(const Problem& p, const double* f, const Vector& s2,
@@ -89,8 +91,44 @@ class Gaussian final : public Likelihood {
     }
 };
 
+// The sum of weighted logarithms of numbers from 1 to `most`: those of products, where rows have no
+// weights, because a logarithm costs more than a product.
+inline double sum_of_logs(const Problem& p, const double* values, double most) {
+    double sum = 0;
+    if (!p.weight.empty()) {
+        for (std::size_t i = 0; i < p.n; ++i) sum += p.weight[i] * std::log(values[i]);
+        return sum;
+    }
+    const std::size_t at_once =
+        std::max<std::size_t>(1, static_cast<std::size_t>(700 / std::log(std::max(most, 2.0))));
+    for (std::size_t i = 0; i < p.n;) {
+        double product = 1;
+        for (const std::size_t end = std::min(p.n, i + at_once); i < end; ++i) product *= values[i];
+        sum += std::log(product);
+    }
+    return sum;
+}
+
 class Bernoulli final : public Likelihood {
    public:
+    bool logistic() const override { return true; }
+
+    double total(const Problem& p, const double* f, const Vector&) const override {
+        Vector power(p.n);
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *eta = f + o * p.n, *y = p.target(o);
+            for (std::size_t i = 0; i < p.n; ++i) {
+                power[i] = -std::abs(eta[i]);
+                sum += p.row_weight(i) * (y[i] * eta[i] - std::max(eta[i], 0.0));
+            }
+            exponentials(power.data(), power.data(), p.n);
+            for (double& value : power) value += 1;
+            sum -= sum_of_logs(p, power.data(), 2);
+        }
+        return sum;
+    }
+
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
@@ -103,10 +141,13 @@ class Bernoulli final : public Likelihood {
 
     void derivatives(const Problem& p, const double* f, const Vector&, double* residual,
                      double* curvature) const override {
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) curvature[at] = -f[at];
+        exponentials(curvature, curvature, size);
         for (int o = 0; o < p.outputs; ++o)
             for (std::size_t i = 0; i < p.n; ++i) {
                 const std::size_t at = o * p.n + i;
-                const double mean = 1 / (1 + std::exp(-f[at]));
+                const double mean = 1 / (1 + curvature[at]);
                 residual[at] = p.row_weight(i) * (p.y[at] - mean);
                 curvature[at] = p.row_weight(i) * mean * (1 - mean);
             }
@@ -116,6 +157,19 @@ class Bernoulli final : public Likelihood {
 class Categorical final : public Likelihood {
    public:
     bool softmax() const override { return true; }
+    bool logistic() const override { return true; }
+
+    double total(const Problem& p, const double* f, const Vector&) const override {
+        Vector power(p.outputs * p.n), largest(p.n), grown(p.n, 0.0);
+        powers(p, f, power.data(), largest.data(), grown.data());
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *y = p.target(o), *eta = f + o * p.n;
+            for (std::size_t i = 0; i < p.n; ++i)
+                sum += p.row_weight(i) * y[i] * (eta[i] - largest[i]);
+        }
+        return sum - sum_of_logs(p, grown.data(), p.outputs);
+    }
 
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double largest = f[i], chosen = 0, sum = 0;
@@ -129,19 +183,27 @@ class Categorical final : public Likelihood {
 
     void derivatives(const Problem& p, const double* f, const Vector&, double* residual,
                      double* curvature) const override {
-        for (std::size_t i = 0; i < p.n; ++i) {
-            double largest = f[i], sum = 0;
-            for (int o = 1; o < p.outputs; ++o) largest = std::max(largest, f[o * p.n + i]);
-            for (int o = 0; o < p.outputs; ++o) {
-                curvature[o * p.n + i] = std::exp(f[o * p.n + i] - largest);
-                sum += curvature[o * p.n + i];
-            }
-            for (int o = 0; o < p.outputs; ++o) {
+        Vector largest(p.n), grown(p.n, 0.0);
+        powers(p, f, curvature, largest.data(), grown.data());
+        for (int o = 0; o < p.outputs; ++o)
+            for (std::size_t i = 0; i < p.n; ++i) {
                 const std::size_t at = o * p.n + i;
-                curvature[at] *= 1 / sum;
+                curvature[at] /= grown[i];
                 residual[at] = p.row_weight(i) * (p.y[at] - curvature[at]);
             }
-        }
+    }
+
+   private:
+    // exp(f - largest of the row), and their sums over the classes.
+    static void powers(const Problem& p, const double* f, double* power, double* largest,
+                       double* grown) {
+        std::copy(f, f + p.n, largest);
+        for (int o = 1; o < p.outputs; ++o)
+            for (std::size_t i = 0; i < p.n; ++i) largest[i] = std::max(largest[i], f[o * p.n + i]);
+        for (int o = 0; o < p.outputs; ++o)
+            for (std::size_t i = 0; i < p.n; ++i) power[o * p.n + i] = f[o * p.n + i] - largest[i];
+        exponentials(power, power, p.outputs * p.n);
+        for (int o = 0; o < p.outputs; ++o) add_scaled(grown, 1.0, power + o * p.n, p.n);
     }
 };
 
@@ -150,6 +212,19 @@ constexpr double largest_log_rate = 20;
 
 class Poisson final : public Likelihood {
    public:
+    // Without what no parameter moves.
+    double total(const Problem& p, const double* f, const Vector&) const override {
+        const std::size_t size = p.outputs * p.n;
+        Vector power(size);
+        double sum = 0;
+        for (std::size_t at = 0; at < size; ++at) power[at] = std::min(f[at], largest_log_rate);
+        exponentials(power.data(), power.data(), size);
+        for (std::size_t at = 0; at < size; ++at)
+            sum += p.row_weight(at % p.n) *
+                   (p.y[at] * f[at] - power[at] * (1 + std::max(f[at] - largest_log_rate, 0.0)));
+        return sum;
+    }
+
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
@@ -161,13 +236,14 @@ class Poisson final : public Likelihood {
 
     void derivatives(const Problem& p, const double* f, const Vector&, double* residual,
                      double* curvature) const override {
-        for (int o = 0; o < p.outputs; ++o)
-            for (std::size_t i = 0; i < p.n; ++i) {
-                const std::size_t at = o * p.n + i;
-                const double slope = std::exp(std::min(f[at], largest_log_rate));
-                residual[at] = p.row_weight(i) * (p.y[at] - slope);
-                curvature[at] = p.row_weight(i) * slope;
-            }
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) curvature[at] = std::min(f[at], largest_log_rate);
+        exponentials(curvature, curvature, size);
+        for (std::size_t at = 0; at < size; ++at) {
+            const double weight = p.row_weight(at % p.n);
+            residual[at] = weight * (p.y[at] - curvature[at]);
+            curvature[at] *= weight;
+        }
     }
 
    private:

@@ -38,21 +38,22 @@ inline void set_part(State& s, const Part& part, const Vector& values) {
     }
 }
 
-inline int first_layer(const Model& model, const Part& part) {
-    int layer = model.shape.layers() - 1;
-    for (int u : part) layer = std::min(layer, model.shape.layer[u]);
-    return layer;
-}
-
-// Derivatives of every output by the sums of units, (outputs, n) for each unit from a layer on.
+// Derivatives of every output by the sums of some units, (outputs, n) for each, and of those that
+// they reach.
 class Backward {
    public:
-    Backward(const Model& model, const State& s, int from_layer) : by_unit(model.shape.units()) {
+    Backward(const Model& model, const State& s, const Part& wanted)
+        : by_unit(model.shape.units()) {
         const Shape& shape = model.shape;
         const std::size_t n = model.problem.n;
         const int outputs = shape.outputs();
-        for (int u = shape.hidden() - 1; u >= shape.first[from_layer]; --u) {
-            if (!s.alive[u]) continue;
+        std::vector<char> needed(shape.units(), 0);
+        for (int u : wanted) needed[u] = 1;
+        for (int l = 1; l + 1 < shape.layers(); ++l)
+            for (int t = shape.first[l]; t < shape.first[l + 1]; ++t)
+                needed[t] = s.alive[t] && (needed[t] || model.reads_moved(s, t, needed));
+        for (int u = shape.hidden() - 1; u >= 0; --u) {
+            if (!needed[u] || !s.alive[u]) continue;
             Vector& d = by_unit[u];
             d.assign(outputs * n, 0.0);
             const int l = shape.layer[u] + 1;
@@ -89,7 +90,7 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
     const int outputs = shape.outputs();
     Vector residual(outputs * n), curvature(outputs * n);
     model.likelihood->derivatives(p, s.f->data(), s.s2, residual.data(), curvature.data());
-    const Backward backward(model, s, first_layer(model, part));
+    const Backward backward(model, s, part);
     const bool softmax = model.likelihood->softmax();
 
     // Columns of the Jacobian by output, those of softmax centred over the classes, times the root
@@ -175,7 +176,6 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
 class Proposal {
    public:
     Proposal(const Model& model, State s, const Part& part, int steps) : size(part_size(s, part)) {
-        const int layer = first_layer(model, part);
         double height = log_density(model, s, part);
         for (int step = 0; step < steps; ++step) {
             const Quadratic q = expand(model, s, part);
@@ -195,7 +195,7 @@ class Proposal {
                 Vector values = here;
                 for (std::size_t i = 0; i < size; ++i) values[i] += share * move[i];
                 set_part(trial, part, values);
-                model.forward(trial, layer);
+                model.forward(trial, part);
                 const double now = log_density(model, trial, part);
                 if (now > height) {
                     s = std::move(trial);

@@ -17,29 +17,25 @@ namespace islab::sample {
 
 class OutputRegression {
    public:
+    // Classes need rows that count once: the auxiliary precisions of others are not at hand.
+    static bool serves(const Model& model) {
+        const Likelihood& likelihood = *model.likelihood;
+        return model.problem.covariates <= 1500 &&
+               (likelihood.has_noise() || (likelihood.logistic() && model.problem.weight.empty()));
+    }
+
     explicit OutputRegression(const Model& model) : model(model) {
         const Problem& p = model.problem;
-        const std::size_t v = p.covariates, size = 1 + v;
-        Vector ones(p.n, 1.0), roots(p.n);
-        for (std::size_t i = 0; i < p.n; ++i) roots[i] = std::sqrt(p.row_weight(i));
-        std::vector<Vector> columns(size);
-        std::vector<const double*> pointers;
-        for (std::size_t j = 0; j < size; ++j) {
-            columns[j] = roots;
-            if (j > 0)
-                for (std::size_t i = 0; i < p.n; ++i)
-                    columns[j][i] *= p.covariate(static_cast<int>(j) - 1)[i];
-            pointers.push_back(columns[j].data());
-        }
-        fixed.assign(size * size, 0.0);
-        add_gram(fixed.data(), pointers.data(), size, p.n);
-        for (std::size_t i = 0; i < size; ++i)
-            for (std::size_t j = 0; j < i; ++j) fixed[j * size + i] = fixed[i * size + j];
+        row_precision.assign(p.n, 1.0);
+        target.resize(p.n);
+        if (!p.weight.empty()) row_precision = p.weight;
+        if (model.likelihood->has_noise()) cross_covariates();
     }
 
     // Structure, hyperparameters and weights of one output; returns accepted and proposed structure
     // moves.
     void update(State& s, int output, int toggles, Random& random, long* accepted, long* proposed) {
+        observe(s, output, random);
         begin(s, output, random);
         for (int t = 0; t < toggles; ++t) {
             proposed[0]++;
@@ -50,7 +46,7 @@ class OutputRegression {
             }
             if (sweeps > 100) build();
         }
-        update_noise(s, random);
+        if (model.likelihood->has_noise()) update_noise(s, random);
         if (model.shape.reads_covariates(unit)) update_scale(s, model.shape.block(unit, 0), random);
         finish(s, random);
     }
@@ -58,12 +54,14 @@ class OutputRegression {
    private:
     const Model& model;
     Vector fixed;  // cross-products of the constant and the covariates, (1 + covariates)^2
+    Vector row_precision, target;  // of the regression, by row
 
     int output = 0, unit = 0;
     std::size_t size = 0;      // columns, the constant first; the target is column `size`
     std::vector<int> sources;  // of each column; -1 for the constant
     Vector cross;              // (size + 1)^2, of columns and target
-    Vector mixing, precision;
+    Vector mixing, precision, weighted;
+    std::vector<const double*> pointers;
     std::vector<char> in, fixed_in;
     Vector swept;
     int sweeps = 0;
@@ -72,12 +70,61 @@ class OutputRegression {
 
     double& at(std::size_t i, std::size_t j) { return swept[i * (size + 1) + j]; }
 
+    // The rows as a linear regression sees them. A Gaussian output is one. Classes become one given
+    // Polya-Gamma precisions; other classes shift the predictor (Holmes and Held, 2006).
+    void observe(const State& s, int which, Random& random) {
+        const Problem& p = model.problem;
+        const double* y = p.target(which);
+        if (model.likelihood->has_noise()) {
+            target.assign(y, y + p.n);
+            return;
+        }
+        const double* eta = s.f->data() + which * p.n;
+        for (std::size_t i = 0; i < p.n; ++i) {
+            const double shift =
+                p.outputs > 1 && model.likelihood->softmax() ? others(s, which, i) : 0.0;
+            row_precision[i] = random.polya_gamma(eta[i] - shift);
+            target[i] = (y[i] - 0.5) / row_precision[i] + shift;
+        }
+        cross_covariates();
+    }
+
+    // Log of the summed exponentials of the other outputs of a row.
+    double others(const State& s, int which, std::size_t row) const {
+        const Problem& p = model.problem;
+        double largest = -INFINITY, sum = 0;
+        for (int o = 0; o < p.outputs; ++o)
+            if (o != which) largest = std::max(largest, (*s.f)[o * p.n + row]);
+        for (int o = 0; o < p.outputs; ++o)
+            if (o != which) sum += std::exp((*s.f)[o * p.n + row] - largest);
+        return largest + std::log(sum);
+    }
+
+    void cross_covariates() {
+        const Problem& p = model.problem;
+        const std::size_t size = 1 + p.covariates;
+        weighted.resize(size * p.n);
+        pointers.resize(size);
+        for (std::size_t i = 0; i < p.n; ++i) weighted[i] = std::sqrt(row_precision[i]);
+        for (std::size_t j = 0; j < size; ++j) {
+            double* column = &weighted[j * p.n];
+            pointers[j] = column;
+            if (j == 0) continue;
+            const double* covariate = p.covariate(static_cast<int>(j) - 1);
+            for (std::size_t i = 0; i < p.n; ++i) column[i] = weighted[i] * covariate[i];
+        }
+        fixed.assign(size * size, 0.0);
+        add_gram(fixed.data(), pointers.data(), size, p.n);
+        for (std::size_t i = 0; i < size; ++i)
+            for (std::size_t j = 0; j < i; ++j) fixed[j * size + i] = fixed[i * size + j];
+    }
+
     void begin(const State& s, int which, Random& random) {
         const Shape& shape = model.shape;
         const Problem& p = model.problem;
         output = which;
         unit = shape.hidden() + which;
-        s2 = s.s2[which];
+        s2 = model.likelihood->has_noise() ? s.s2[which] : 1.0;
         counts = model.counts(s);
         sources = {-1};
         if (shape.reads_covariates(unit))
@@ -91,14 +138,14 @@ class OutputRegression {
         for (std::size_t i = 0; i < n_known; ++i)
             for (std::size_t j = 0; j < n_known; ++j)
                 cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
-        Vector weighted(p.n), ones(p.n, 1.0);
+        Vector weighted(p.n), ones(p.n, 1.0);  // of one column
         for (std::size_t i = n_known; i <= size; ++i) {
-            const double* column = i < size ? model.source(s, sources[i]) : p.target(output);
-            for (std::size_t r = 0; r < p.n; ++r) weighted[r] = p.row_weight(r) * column[r];
+            const double* column = i < size ? model.source(s, sources[i]) : target.data();
+            for (std::size_t r = 0; r < p.n; ++r) weighted[r] = row_precision[r] * column[r];
             for (std::size_t j = 0; j <= i; ++j) {
                 const double* other = j == 0     ? ones.data()
                                       : j < size ? model.source(s, sources[j])
-                                                 : p.target(output);
+                                                 : target.data();
                 cross[i * (size + 1) + j] = cross[j * (size + 1) + i] =
                     dot(weighted.data(), other, p.n);
             }
@@ -304,7 +351,7 @@ class OutputRegression {
     }
 
     void finish(State& s, Random& random) {
-        s.s2[output] = s2;
+        if (model.likelihood->has_noise()) s.s2[output] = s2;
         const Normal found = normal(s2);
         const std::size_t m = found.columns.size();
         Vector values(m);

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from islab.features.pixels import unit_pixels
+from islab.features.extractor import unit_pixels
 
 
 def test_bytes_become_floats_from_0_to_1():

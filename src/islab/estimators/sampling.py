@@ -1,0 +1,92 @@
+"""What the estimators' parameters mean for chains, and where chains can serve."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from islab.core.sparse import SparseNetwork
+from islab.learn.engines import Problem
+from islab.learn.engines.choice import current_posterior
+from islab.learn.fit import Fit
+from islab.learn.recipe import DEFAULT_SPARSITY
+from islab.learn.sample import ChainPrior, SamplingPlan
+
+POSTERIORS = ("auto", "sampled", "independent", "flow")
+LIKELIHOODS = ("gaussian", "bernoulli", "categorical", "poisson")
+ACTIVATIONS = ("leaky_relu", "relu", "identity", "sigmoid", "tanh")
+# Beyond these a step of a chain takes too long.
+MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
+
+# Variational runs find where chains start: they may use too many weights, but not too few.
+START_SPARSITY = 0.25
+CERTAIN = 1e6
+DEAREST_WEIGHT = 4.0
+DRAWS = 900
+
+
+def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
+    """The kind of posterior that "auto" stands for, or the one that was asked for."""
+    name = current_posterior(name)
+    if name not in ("auto", "sampled"):
+        return name
+    reason = _obstacle(likelihood, activation, problem)
+    if name == "sampled" and reason:
+        raise ValueError(
+            f"Got posterior='sampled', which {reason}; try posterior='auto' or 'independent'."
+        )
+    return "independent" if reason else "sampled"
+
+
+def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
+    """Why chains cannot serve, if they cannot."""
+    n_rows, n_covariates = problem.x.shape
+    if find_spec("islab.learn.sample.native._chains") is None:
+        return "needs the compiled module, which this installation lacks"
+    if likelihood not in LIKELIHOODS:
+        return f"does not know the likelihood {likelihood!r}"
+    if activation not in (*ACTIVATIONS, "auto"):
+        return f"does not know the activation {activation!r}"
+    products = n_rows * n_covariates**2 * problem.y.shape[1]
+    if n_rows > MOST_ROWS or n_covariates > MOST_COVARIATES or products > MOST_PRODUCTS * 50:
+        return f"takes too long for {n_rows} rows and {n_covariates} columns"
+    return None
+
+
+def sampling_plan(params: dict[str, Any], n_chains: int) -> SamplingPlan:
+    """How chains run for an estimator's parameters.
+
+    ``sparsity`` is the log predictive density that a weight of the readable network must be worth
+    and, above its default, the weight of the prior on few weights.
+    """
+    level = DEFAULT_SPARSITY if params["sparsity"] == "auto" else float(params["sparsity"])
+    beyond = max(0.0, (level - DEFAULT_SPARSITY) / (1 - DEFAULT_SPARSITY))
+    prior: dict[str, float] = {"inclusion_b": 100.0**beyond}
+    if params["prior_inclusion"] != "auto":
+        share = float(params["prior_inclusion"])
+        prior |= {"inclusion_a": CERTAIN * share, "inclusion_b": CERTAIN * (1 - share)}
+    if params["prior_scale"] != "auto":
+        variance = float(params["prior_scale"]) ** 2
+        prior |= {"tau_shape": CERTAIN, "tau_scale": CERTAIN * variance}
+    if params["slab_df"] is not None:
+        prior["df"] = float(params["slab_df"])
+    return SamplingPlan(
+        n_draws=-(-DRAWS // n_chains),
+        price_of_weight=DEAREST_WEIGHT * level**3,
+        prior=ChainPrior(**prior),
+    )
+
+
+def starting_networks(found: Fit) -> list[SparseNetwork]:
+    """The networks that variational runs found; linear ones are those of the linear run."""
+    linear = found.runs.get("linear")
+    networks = []
+    for name, posterior in found.runs.items():
+        if name == "linear" and len(found.runs) > 1:
+            continue
+        network = posterior.median()
+        if linear is not None and not any(network.architecture.hidden):
+            network = linear.median()
+        networks.append(network)
+    # One start is not enough to see whether chains agree.
+    return networks if len(networks) > 1 else networks * 2

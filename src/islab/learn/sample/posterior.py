@@ -1,0 +1,175 @@
+"""From the networks that training found to a posterior of drawn networks.
+
+Chains start at those networks and run until they look settled or the plan's rounds are over. They
+are pooled with weights that make them predict best together, and one network is chosen to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from time import sleep
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.leave_one_out import leave_one_out, stacking_weights
+from islab.core.sampled import ChainDraws, SampledPosterior
+from islab.core.sparse import SparseNetwork
+from islab.learn.checkpoint import Checkpoint, close, own_folder
+from islab.learn.engines.base import Problem
+from islab.learn.sample.chains import (
+    ChainPrior,
+    Effort,
+    Sampler,
+    Start,
+    chain_seeds,
+    make_chain,
+    run_side_by_side,
+)
+from islab.learn.sample.progress import SamplingBar
+from islab.learn.sample.readable import choose_network
+
+Float = NDArray[np.floating]
+
+FEWEST_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """How long chains run, and what is asked of the network to read.
+
+    Parameters
+    ----------
+    n_warm_up, n_draws : int
+        Steps before the first draw, and draws of each chain.
+    every : int
+        Steps between draws.
+    most_rounds : int
+        A chain that has not settled counts its draws as warm-up and draws again, at most so often.
+    price_of_weight : float
+        Log predictive density that a weight of the readable network must be worth.
+    prior : ChainPrior
+    effort : Effort
+    """
+
+    n_warm_up: int = 100
+    n_draws: int = 250
+    every: int = 1
+    most_rounds: int = 2
+    price_of_weight: float = 1.0
+    prior: ChainPrior = field(default_factory=ChainPrior)
+    effort: Effort = field(default_factory=Effort)
+
+
+def sample_posterior(
+    problem: Problem,
+    likelihood: str,
+    architecture: Architecture,
+    networks: Sequence[SparseNetwork],
+    plan: SamplingPlan,
+    *,
+    seed: int,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+    checkpoint: str | Path | None = None,
+    keep_interrupted: bool = False,
+) -> tuple[SampledPosterior, bool]:
+    """The sampled posterior, and whether it was interrupted.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data on the scale the network shall see.
+    likelihood : str
+    architecture : Architecture
+        All weights that may be used.
+    networks : sequence of SparseNetwork
+        Where the chains start.
+    plan : SamplingPlan
+    seed : int
+        Same seed, same draws, for any number of jobs.
+    n_jobs : int, optional
+        Chains to run at the same time, in threads.
+    verbose : bool
+        Show a progress bar.
+    checkpoint : path, optional
+        Folder in which the chains keep their states: a later call with the same arguments goes on
+        from there. Each call has a folder of its own in it, which is removed when it is done.
+    keep_interrupted : bool
+        Whether KeyboardInterrupt ends sampling with the draws so far, if there are enough.
+    """
+    seeds = chain_seeds(seed, len(networks) + 1)
+    starts = [Start.at(network, architecture) for network in networks]
+    owner, folder = "", None
+    if checkpoint is not None:
+        owner = _owner(problem, (likelihood, architecture, plan, seed), starts)
+        folder = own_folder(checkpoint, owner)
+    samplers = []
+    for number, start in enumerate(starts):
+        chain = make_chain(problem, likelihood, architecture, start, seeds[number], plan.prior)
+        kept = None if folder is None else Checkpoint(folder / f"chain-{number}.npz", owner)
+        samplers.append(Sampler(chain, architecture, plan.effort, kept))
+    interrupted = False
+    n_steps = len(samplers) * (plan.n_warm_up + plan.n_draws * plan.every)
+    with SamplingBar(n_steps, enabled=verbose) as bar:
+        try:
+            run_side_by_side(
+                samplers,
+                plan.n_warm_up,
+                plan.n_draws,
+                plan.every,
+                plan.most_rounds,
+                n_jobs=n_jobs,
+                report=bar.report,
+            )
+        except KeyboardInterrupt:
+            if not keep_interrupted or all(s.n_draws < FEWEST_DRAWS for s in samplers):
+                raise
+            bar.stopped = interrupted = True
+            while any(sampler.running for sampler in samplers):
+                sleep(0.01)
+    close(folder, interrupted)
+    chains = tuple(s.draws() for s in samplers if s.n_draws >= FEWEST_DRAWS)
+    elpd = np.array([leave_one_out(chain.row_log_likelihood)[0] for chain in chains])
+    weights = stacking_weights(elpd)
+    sample_fixed = partial(make_chain, problem, likelihood, architecture, prior=plan.prior)
+    best, price = choose_network(
+        architecture,
+        chains,
+        weights,
+        elpd,
+        sample_fixed,
+        price_of_weight=plan.price_of_weight,
+        n_draws=plan.n_draws,
+        seed=seeds[-1],
+    )
+    found = SampledPosterior(
+        architecture=architecture,
+        likelihood=likelihood,
+        chains=tuple(_without_rows(chain) for chain in chains),
+        chain_weights=weights,
+        network=best.network(architecture, likelihood),
+        price=price,
+        n_weights_initial=architecture.n_weights,
+    )
+    return found, interrupted
+
+
+def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
+    """What stands for the data, the settings and the starts of chains."""
+    owner = sha256(repr(settings).encode())
+    arrays = [problem.x, problem.y, problem.row_weights]
+    for start in starts:
+        arrays += [start.slots, start.weights, start.bias, start.tau2, start.noise]
+    for array in arrays:
+        owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return owner.hexdigest()
+
+
+def _without_rows(chain: ChainDraws) -> ChainDraws:
+    return replace(chain, row_log_likelihood=np.zeros((chain.n_draws, 0)))
