@@ -23,6 +23,7 @@ examples:
   islab fit patients.csv --target diagnosis -o model.islab
   islab fit houses.tsv --target price --drop id --sparsity 0.8 -o model.islab
   islab fit visits.parquet --target visits --task counts --set max_epochs=50 -o model.islab
+  islab fit claims.csv --target claims --task counts --exposure years -o model.islab
   islab fit patients.csv --target diagnosis -o model.islab --report report.html
   islab fit patients.csv --target diagnosis -o model.islab --resume
 """
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", help="table: .csv, .tsv or .parquet")
     add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
+    parser.add_argument(
+        "--exposure", metavar="COLUMN", help="how long, or how many, each count was counted over"
+    )
+    parser.add_argument("--offset", metavar="COLUMN", help="column to add to the predictor")
     parser.add_argument("--task", choices=TASKS, help="the task, if not as detected")
     parser.add_argument(
         "--sparsity", type=float, help="from 0 (most accurate) to 1 (easiest to read)"
@@ -78,9 +83,11 @@ def run(args: argparse.Namespace) -> None:
     task = args.task or detected_task(y)
     how = "asked for" if args.task else "detected; --task changes it"
     print(f"{task} of {args.target!r} from {X.shape[1]} columns ({how})", file=sys.stderr)
-    model = make_estimator(task, args)
+    model, offsets = make_estimator(task, args), given_offsets(args)
+    if offsets and task == "classification":
+        raise ValueError("Got --offset or --exposure with classes, expected numbers or counts")
     start = time.perf_counter()
-    model.fit(X, y)
+    model.fit(X, y, **offsets)
     seconds = time.perf_counter() - start
     model.save(args.output, sparse=args.sparse)
     if args.resume and args.checkpoint is None:
@@ -119,6 +126,12 @@ def make_estimator(task: str, args: argparse.Namespace) -> Any:
         if name not in known:
             raise ValueError(f"Got --set {name}, expected one of {', '.join(known)}")
     return cls(**params)
+
+
+def given_offsets(args: argparse.Namespace) -> dict[str, str]:
+    """Columns of an offset or an exposure, for ``fit``."""
+    given = {"offset": args.offset, "exposure": args.exposure}
+    return {name: column for name, column in given.items() if column is not None}
 
 
 def checkpoint_folder(args: argparse.Namespace) -> str:

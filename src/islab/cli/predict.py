@@ -128,8 +128,10 @@ def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:
     names = getattr(model, "feature_names_in_", None)
     if names is None:
         return table.to_numpy()
-    require_columns(table, list(names), path, "which the model reads")
-    return table[list(names)]
+    offsets = getattr(model, "offset_columns_", None)
+    wanted = [*names, *(offsets.names if offsets is not None else [])]
+    require_columns(table, wanted, path, "which the model reads")
+    return table[wanted]
 
 
 def predictions(model: Any, X: Any, args: argparse.Namespace) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from islab.core import families
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
@@ -53,6 +54,8 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
 
     weights_type: ClassVar[type] = Posterior
     """What ``_learn_weights`` learns, to read it back from a file."""
+    takes_offset: ClassVar[bool] = False
+    """Whether ``_learn_weights`` heeds the offset of its problem."""
     compares_median: ClassVar[bool] = False
     """Whether ``fit`` warns of a median network that is unlike the full model."""
 
@@ -78,8 +81,9 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         outputs: tuple[str, ...],
         sample_weight: Float | None,
         table_weight: Float | None,
+        offset: Float | None = None,
     ) -> None:
-        """Learns from a checked table and targets (rows, outputs).
+        """Learns from a checked table, targets and offsets (rows, outputs).
 
         ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
         a row stands in the data when columns are standardised.
@@ -87,11 +91,14 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         if table_weight is not None and sample_weight is not None:
             counts = table_weight > 0
             X, target = rows_where(X, counts), target[counts]
+            offset = None if offset is None else offset[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
-        scale = self._scale(columns, covariates, target, outputs, table_weight, likelihood)
+        own = target if offset is None else target - offset  # of likelihoods that scale it
+        scale = self._scale(columns, covariates, own, outputs, table_weight, likelihood)
         x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
-        problem = _weighted(x, y, sample_weight)
+        shift = None if offset is None else offset / scale.y_scale
+        problem = _weighted(x, y, sample_weight, shift)
         seed = self._new_seed()
         learned = self._learn_weights(problem, likelihood, columns.varies, seed)
         learned.weights.scale = scale
@@ -103,7 +110,9 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         self.chosen_ = learned.chosen
         self.interrupted_ = learned.interrupted
         self.seed_ = seed
-        self.disagreement_ = self._checked_median(covariates) if self.compares_median else None
+        self.disagreement_ = (
+            self._checked_median(covariates, offset) if self.compares_median else None
+        )
         for name in row_numbers(X):
             warnings.warn(
                 f"Column {name!r} counts the rows; if it is an id, it cannot help to predict new "
@@ -112,13 +121,15 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
                 stacklevel=5,
             )
         if not len(self.network_.covariates):
-            self._warn_of_nothing(x, y)
+            self._warn_of_nothing(x, _beside_offset(y, shift, likelihood))
 
-    def _checked_median(self, covariates: Float) -> str | None:
+    def _checked_median(self, covariates: Float, offset: Float | None) -> str | None:
         """Warns if the median network does not predict as the full model does; None if it does."""
         n_weights = max(self.network_.n_weights_initial, 1)
+        rows = slice(None, None, 1 + len(covariates) // ROWS_COMPARED)
         found = self._predictions(
-            covariates=covariates[:: 1 + len(covariates) // ROWS_COMPARED],
+            covariates=covariates[rows],
+            offset=None if offset is None else offset[rows],
             network=self.network_,
             posterior=self.posterior_,
             n_draws=max(20, min(DRAWS_COMPARED, NUMBERS_AT_ONCE // n_weights)),
@@ -282,9 +293,19 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         return tags
 
 
-def _weighted(x: Float, y: Float, sample_weight: Float | None) -> Problem:
+def _weighted(x: Float, y: Float, sample_weight: Float | None, offset: Float | None) -> Problem:
     """The rows that count; one of weight 0 must not change the size of a batch."""
     if sample_weight is None:
-        return Problem(x, y)
+        return Problem(x, y, offset=offset)
     counts = sample_weight > 0
-    return Problem(x[counts], y[counts], sample_weight[counts])
+    offset = None if offset is None else offset[counts]
+    return Problem(x[counts], y[counts], sample_weight[counts], offset)
+
+
+def _beside_offset(y: Float, offset: Float | None, likelihood: str) -> Float:
+    """What of the targets an offset and a constant do not explain."""
+    if offset is None:
+        return y
+    family = families.likelihood(likelihood)
+    constant = family.initial_bias(y) - family.initial_bias(family.mean(offset))
+    return y - family.mean(offset + constant)

@@ -32,6 +32,7 @@ class ISLaBEstimator(NetworkEstimator):
     """Parameters of both estimators, and the recipe they stand for."""
 
     compares_median = True
+    takes_offset = True
 
     def __init__(
         self,

@@ -73,6 +73,8 @@ class Predictions:
     posterior : WeightDistribution, optional
         None for a model from a sparse file.
     n_draws, seed : int
+    offset : (rows, outputs), optional
+        Added to the predictor of every draw, on the scale of the data.
     """
 
     covariates: Float
@@ -80,6 +82,7 @@ class Predictions:
     posterior: WeightDistribution | None
     n_draws: int
     seed: int
+    offset: Float | None = None
     _weights: dict[str, list[Weights]] = field(default_factory=dict, repr=False, init=False)
     _predictors: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
     _means: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
@@ -203,6 +206,8 @@ class Predictions:
         if model in self._predictors:
             return self._predictors[model][:, rows]
         draws = self._computed(model, self.covariates[rows])
+        if self.offset is not None:
+            draws += self.offset[rows]
         if draws.shape[1] == len(self) and draws.size <= NUMBERS_AT_ONCE:
             self._predictors[model] = draws
             self._weights.pop(model, None)

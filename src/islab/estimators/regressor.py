@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
 from islab.estimators.base import NetworkEstimator
-from islab.estimators.predictions import Model, NumberPredictions
+from islab.estimators.predictions import Model, NumberPredictions, Predictions
 from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.offsets import Given, OffsetColumns, read_offset
 from islab.tables.targets import (
     checked_numbers,
     in_order,
@@ -35,10 +37,19 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
     n_outputs_: int
     likelihood: str = "gaussian"
+    offset_columns_: OffsetColumns = OffsetColumns()
     _flat: bool  # whether y was (rows,)
 
     @all_or_nothing
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> Self:
         """Learns from rows and their targets.
 
         Parameters
@@ -48,13 +59,22 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         y : (rows,) or (rows, outputs)
         sample_weight : (rows,), optional
             How often each row counts.
+        offset : (rows,), (rows, outputs) or str, optional
+            Added to the predictor, with no weight to learn: an array, or the name of a column of
+            X, which is then no covariate.
+        exposure : (rows,), (rows, outputs) or str, optional
+            How long, or how many, each count was counted over: its logarithm is an offset. Only
+            with likelihoods whose predictor is the logarithm of the expected target.
         """
         self._check_params()
-        table = checked_table(self, X, reset=True)
+        self._check_offset(offset, exposure)
+        columns = OffsetColumns.among(offset, exposure)
+        table = checked_table(self, columns.without(X), reset=True)
         values = checked_numbers(self, y, table, self.likelihood)
         weight = self._checked_weight(sample_weight, table)
         target = values.reshape(len(values), -1)
         outputs = output_names(y, target.shape[1])
+        shift = read_offset(X, offset, exposure, target.shape[1])
         self._learn(
             table,
             target,
@@ -62,14 +82,74 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             outputs=outputs,
             sample_weight=weight,
             table_weight=weight,
+            offset=shift,
         )
+        self.offset_columns_ = columns
         warn_of_constants(target, outputs, weight)
         self.n_outputs_ = target.shape[1]
         self._flat = values.ndim == 1
         return self
 
+    def _check_offset(self, offset: Given, exposure: Given) -> None:
+        if offset is None and exposure is None:
+            return
+        if not self.takes_offset:
+            raise ValueError(
+                f"Got an offset or exposure for {type(self).__name__}, expected none; try "
+                "ISLaBRegressor."
+            )
+        if exposure is not None and not families.likelihood(self.likelihood).log_link:
+            raise ValueError(
+                f"Got exposure with likelihood={self.likelihood!r}, expected a likelihood of "
+                "counts; try likelihood='poisson', or offset=."
+            )
+
+    def predictions(
+        self,
+        X: Any,
+        *,
+        n_draws: int | None = None,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> NumberPredictions:
+        """All that the model predicts for these rows, encoded once and drawn once.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+            Or what this method gave before, which comes back as it is: every method that takes
+            rows to predict takes these too, and does not encode or draw them again.
+        n_draws : int, optional
+            As many as the estimator's ``n_draws`` if not given.
+        offset, exposure : (rows,), (rows, outputs), str or None
+            Of these rows, as in :meth:`fit`. Columns that were named there are found by themselves;
+            without arrays that were given there, predictions are for offset 0 and exposure 1.
+
+        Returns
+        -------
+        NumberPredictions
+            ``mean``, ``quantiles``, ``interval``, ``uncertainty``, ``log_score`` and ``samples``
+            of the full model and of the median network.
+        """
+        check_is_fitted(self)
+        self._check_offset(offset, exposure)
+        known = self.offset_columns_
+        if not isinstance(X, Predictions):
+            offset = known.offset if offset is None else offset
+            exposure = known.exposure if exposure is None else exposure
+        shift = read_offset(X, offset, exposure, self.n_outputs_)
+        found = super().predictions(known.without(X), n_draws=n_draws)
+        assert isinstance(found, NumberPredictions)
+        return found if shift is None else replace(found, offset=shift)
+
     def predict(
-        self, X: Any, return_std: bool = False, *, model: Model | None = None
+        self,
+        X: Any,
+        return_std: bool = False,
+        *,
+        model: Model | None = None,
+        offset: Given = None,
+        exposure: Given = None,
     ) -> Float | tuple[Float, Float]:
         """Expected target of each row, (rows,) or (rows, outputs).
 
@@ -82,26 +162,56 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             Average over the full posterior, which is the default and mostly predicts better, or
             over the median network, which is the one that pictures and explanations show. A file
             saved with ``sparse=True`` holds the median network only.
+        offset, exposure : (rows,), (rows, outputs), str or None
+            Of these rows, as in :meth:`fit`. Columns that were named there are found by themselves;
+            without arrays that were given there, predictions are for offset 0 and exposure 1.
         """
-        found = self.predictions(X)
+        found = self.predictions(X, offset=offset, exposure=exposure)
         mean = self._shaped(found.mean(model))
         return (mean, self._shaped(found.sd(model))) if return_std else mean
 
-    def predict_quantiles(self, X: Any, levels: ArrayLike, *, model: Model | None = None) -> Float:
+    def predict_quantiles(
+        self,
+        X: Any,
+        levels: ArrayLike,
+        *,
+        model: Model | None = None,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> Float:
         """Quantiles of each row's target, noise included, (rows, levels).
 
         With targets (rows, outputs) in training they are (rows, outputs, levels).
         """
-        return self._shaped(self.predictions(X).quantiles(levels, model))
+        found = self.predictions(X, offset=offset, exposure=exposure)
+        return self._shaped(found.quantiles(levels, model))
 
-    def predict_interval(self, X: Any, level: float = 0.9, *, model: Model | None = None) -> Float:
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.9,
+        *,
+        model: Model | None = None,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> Float:
         """Lower and upper end of a central predictive interval, (rows, 2).
 
         With targets (rows, outputs) in training it is (rows, outputs, 2).
         """
-        return self.predict_quantiles(X, interval_levels(level), model=model)
+        return self.predict_quantiles(
+            X, interval_levels(level), model=model, offset=offset, exposure=exposure
+        )
 
-    def residuals(self, X: Any, y: ArrayLike, *, model: Model | None = None) -> pd.DataFrame:
+    def residuals(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        model: Model | None = None,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> pd.DataFrame:
         """How far each target lies from its prediction.
 
         Returns
@@ -112,7 +222,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """
         import pandas as pd
 
-        found = self.predictions(X)
+        found = self.predictions(X, offset=offset, exposure=exposure)
         observed, predicted, sd = found.observed(y), found.mean(model), found.sd(model)
         residual = observed - predicted
         outputs = np.array(self.network_.scale.outputs, dtype=object)
@@ -127,14 +237,19 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             }
         )
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> float:
         """The share of the targets' variance that is predicted (R squared), mean over outputs."""
         check_is_fitted(self)
-        return super().score(X, in_order(y, self.network_.scale.outputs), sample_weight)
-
-    if TYPE_CHECKING:
-
-        def predictions(self, X: Any, *, n_draws: int | None = None) -> NumberPredictions: ...
+        found = self.predictions(X, offset=offset, exposure=exposure)
+        return super().score(found, in_order(y, self.network_.scale.outputs), sample_weight)
 
     def _predictions(self, **content: Any) -> NumberPredictions:
         return NumberPredictions(**content)

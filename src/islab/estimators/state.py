@@ -32,6 +32,7 @@ from islab.io.schema import (
 )
 from islab.learn.history import COLUMNS, History
 from islab.tables.columns import MISSING, Category, ColumnEncoder, Number, Variable
+from islab.tables.offsets import OffsetColumns
 
 Arrays = dict[str, NDArray]
 
@@ -59,6 +60,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         **({"disagreement": estimator.disagreement_} if estimator.disagreement_ else {}),
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
+        **_offset_of(estimator),
     }
     if isinstance(model, SampledPosterior):
         description["sampled"], arrays = sampled_state(model)
@@ -68,6 +70,11 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
     return description, arrays
+
+
+def _offset_of(estimator: NetworkEstimator) -> dict[str, Any]:
+    columns = getattr(estimator, "offset_columns_", OffsetColumns())
+    return {"offset": asdict(columns)} if columns.names else {}
 
 
 def _params(estimator: NetworkEstimator) -> dict[str, Any]:
@@ -121,6 +128,7 @@ def from_state(
     estimator.disagreement_ = record.disagreement
     estimator.seed_ = record.seed
     _set_target(estimator, record.target)
+    _set_offset(estimator, record)
     held.require_no_others()
     return estimator
 
@@ -178,6 +186,18 @@ def history_of(held: Held) -> History:
     if "history" not in held:
         return History()
     return History.from_array(held.numbers("history", (None, len(COLUMNS))))
+
+
+def _set_offset(estimator: NetworkEstimator, record: TableRecord) -> None:
+    if record.offset is None:
+        return
+    columns = OffsetColumns(record.offset.offset, record.offset.exposure)
+    features = record.features or []
+    if not isinstance(estimator, NetworkRegressor) or not estimator.takes_offset:
+        raise ValueError("it has an offset, which such a model has not")
+    if any(name in features for name in columns.names):
+        raise ValueError("a column is both a covariate and an offset")
+    estimator.offset_columns_ = columns
 
 
 def _set_target(estimator: NetworkEstimator, target: TargetRecord) -> None:

@@ -90,6 +90,13 @@ class SampledRecord(Struct):
     price: PriceRecord | None = None
 
 
+class OffsetRecord(Struct):
+    """Columns that hold an offset or an exposure."""
+
+    offset: str | None = None
+    exposure: str | None = None
+
+
 class TableRecord(NetworkRecord):
     """A model of tables."""
 
@@ -106,6 +113,7 @@ class TableRecord(NetworkRecord):
     interrupted: bool = False
     sampled: SampledRecord | None = None
     disagreement: Line | None = None
+    offset: OffsetRecord | None = None
 
 
 class ImageClassesRecord(Struct):

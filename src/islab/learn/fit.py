@@ -349,7 +349,7 @@ class _Session:
     def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
         rng = np.random.default_rng(seed)
         start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
-        bias = families.likelihood(self.likelihood).initial_bias(self.problem.y)
+        bias = self.problem.initial_bias(families.likelihood(self.likelihood))
         start.bias_mu[start.architecture.units[-1]] = bias
         return start
 
@@ -385,7 +385,8 @@ class _Session:
         """What stands for the data, the settings and a part of the fit."""
         settings = (self.likelihood, self.recipe, self.engine, part)
         owner = sha256(repr(settings).encode())
-        for array in (self.problem.x, self.problem.y, self.problem.row_weights):
+        data = (self.problem.x, self.problem.y, self.problem.row_weights, self.problem.offset)
+        for array in (each for each in data if each is not None):
             owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         return owner.hexdigest()
 

@@ -123,7 +123,10 @@ def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np
         rows = slice(first, first + ROWS_AT_ONCE)
         x = np.asarray(problem.x[rows], dtype=float)
         z = preactivations(net, weights, posterior.bias_mu, x)
-        roots = likelihood.hessian_roots(z[:, net.units[-1]], posterior.noise)
+        eta = z[:, net.units[-1]]
+        if problem.offset is not None:
+            eta = eta + problem.offset[rows]
+        roots = likelihood.hessian_roots(eta, posterior.noise)
         flows = unit_flows(net, weights, z, roots * row_roots[rows])
         sent = np.concatenate([x, activation.value(z)], axis=1)
         by_weight = flows[..., targets[used]] * sent[:, sources[used]]

@@ -53,6 +53,7 @@ def make_case(
     n_rows=60,
     sizes=(16, 16, 9, 16, 3),
     seed=0,
+    offset=False,
     **wiring,
 ) -> Case:
     rng = np.random.default_rng(seed)
@@ -77,7 +78,8 @@ def make_case(
         kl_weight=np.linspace(0.2, 1, len(sizes)),
     )
     noise = rng.standard_normal((sum(sizes), net.n_units))
-    problem = Problem(x, y.astype(float), weight)
+    shift = rng.standard_normal(y.shape) if offset else None
+    problem = Problem(x, y.astype(float), weight, shift)
     return Case(posterior, problem, prior, rng.uniform(1, 3, n_blocks), steps, noise)
 
 

@@ -36,6 +36,14 @@ def test_steps_with_sample_weights_equal_torch(likelihood):
     assert_same_steps(make_case(likelihood=likelihood, weighted=True))
 
 
+@pytest.mark.parametrize("likelihood", families.likelihoods())
+def test_steps_with_an_offset_equal_torch(likelihood):
+    case = make_case(likelihood=likelihood, offset=True)
+    assert_same_steps(case)
+    without = replace(case, problem=replace(case.problem, offset=None))
+    assert without.native().run(case.steps, case.noise) != case.native().run(case.steps, case.noise)
+
+
 @pytest.mark.parametrize("df", [1.0, 4.5])
 def test_steps_with_a_student_slab_equal_torch(df):
     assert_same_steps(make_case(df=df))

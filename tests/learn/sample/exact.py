@@ -59,7 +59,7 @@ def linear_posterior(x, y, weight, prior):
     return inclusion_and_pairs(masks, normalised(np.array(heights)))
 
 
-def logistic_inclusion(x, y, tau, prior):
+def logistic_inclusion(x, y, tau, prior, offset):
     """P(in) of a logistic model of two covariates with a known slab, by quadrature."""
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(40)
     log_weights = np.log(node_weights / node_weights.sum())
@@ -69,7 +69,7 @@ def logistic_inclusion(x, y, tau, prior):
     heights = []
     for mask in masks:
         weights = grid * np.r_[prior.bias_sd, tau * mask]
-        eta = weights @ np.c_[np.ones(len(x)), x].T
+        eta = offset + weights @ np.c_[np.ones(len(x)), x].T
         log_likelihood = (y * eta - np.logaddexp(0, eta)).sum(axis=1)
         k = mask.sum()
         heights.append(

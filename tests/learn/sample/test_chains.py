@@ -46,15 +46,30 @@ def test_linear_models_have_the_inclusion_probabilities_of_enumeration(correlati
     assert np.abs(used.T @ used / len(used) - pairs).max() < 0.03
 
 
+def test_an_offset_of_a_gaussian_model_is_taken_off_the_target():
+    rng = np.random.default_rng(5)
+    x, offset = rng.standard_normal((60, 6)), 3 * rng.standard_normal((60, 1))
+    y = 0.5 * x[:, :1] + rng.standard_normal((60, 1))
+    net = Architecture(6, (2,), 1)
+    moved, plain = (
+        sample_chains(problem, "gaussian", net, [empty_start(net)], seed=1, n_draws=50)[0]
+        for problem in (Problem(x, y + offset, offset=offset), Problem(x, y))
+    )
+    np.testing.assert_array_equal(moved.slots, plain.slots)
+    np.testing.assert_allclose(moved.weights, plain.weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_logistic_models_have_the_inclusion_probabilities_of_quadrature(correlation):
+def test_logistic_models_have_the_inclusion_probabilities_of_quadrature(correlation, offset):
     rng = np.random.default_rng(2)
     x = correlated(rng, 25, 2, correlation)
-    y = (rng.random(25) < 1 / (1 + np.exp(-1.2 * x[:, 0]))).astype(float)
+    shift = 2 * rng.standard_normal(25) if offset else np.zeros(25)
+    y = (rng.random(25) < 1 / (1 + np.exp(-1.2 * x[:, 0] - shift))).astype(float)
     known = ChainPrior(tau_shape=1e6, tau_scale=1e6, bias_sd=1.0)
     net = Architecture(2, (), 1)
     (draws,) = sample_chains(
-        Problem(x, y[:, None]),
+        Problem(x, y[:, None], offset=shift[:, None] if offset else None),
         "bernoulli",
         net,
         [empty_start(net)],
@@ -62,7 +77,7 @@ def test_logistic_models_have_the_inclusion_probabilities_of_quadrature(correlat
         n_draws=6000,
         prior=known,
     )
-    expected = logistic_inclusion(x, y, 1.0, known)
+    expected = logistic_inclusion(x, y, 1.0, known, shift)
     assert np.abs(draws.uses_covariate(net).mean(axis=0) - expected).max() < 0.02
 
 

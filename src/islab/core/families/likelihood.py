@@ -4,6 +4,7 @@ A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target `
 shape. ``noise`` is the variance of each output about its mean where the family learns one, 1 for
 the others. ``nll``, ``mean``, ``gradient`` and ``variance`` take numpy arrays or torch tensors;
 the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
+An offset, such as the logarithm of an exposure, is in ``eta`` before any of them sees it.
 
 To add a likelihood, write one file with a subclass of :class:`Likelihood` that fills in the class
 attributes without a default and the methods that raise ``NotImplementedError``, and register it in
@@ -16,7 +17,6 @@ Not served yet, and where each would go:
   and ``nll`` then take ``y`` (rows, outputs, columns);
 - a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
   ``eta`` (rows, outputs, predictors);
-- an offset of the predictor (exposure): added to ``eta`` before any of these functions sees it;
 - further learned numbers (a dispersion, ordinal thresholds): an array that takes the place of
   ``noise``, with a gradient of its own beside :meth:`Likelihood.gradient`.
 """
@@ -110,6 +110,8 @@ class Likelihood:
     scales_target : bool
         Whether targets are learned in standard deviations from their mean; the predictor is then
         in the target's unit.
+    log_link : bool
+        Whether the predictor is the logarithm of the mean, so that an exposure makes sense.
     one_hot : bool
         Whether there is an output for each class, of which one is 1.
     relative_predictor : bool
@@ -133,6 +135,7 @@ class Likelihood:
     learns_noise: ClassVar[bool] = False
     normal_noise: ClassVar[bool] = False
     scales_target: ClassVar[bool] = False
+    log_link: ClassVar[bool] = False
     one_hot: ClassVar[bool] = False
     relative_predictor: ClassVar[bool] = False
     kernel: ClassVar[Kernel | None] = None

@@ -27,6 +27,7 @@ class Poisson(Likelihood):
     target = "counts"
     kernel = Kernel("poisson", LARGEST_LOG_RATE)
     support = (0.0, np.inf)
+    log_link = True
     words = Words(
         predictor="log rate",
         ratio="rate ratio",

@@ -35,11 +35,14 @@ class Problem:
         One-hot for the categorical likelihood.
     sample_weight : (rows,), optional
         Factor on each row's log likelihood.
+    offset : (rows, outputs), optional
+        Added to the linear predictor.
     """
 
     x: Float
     y: Float
     sample_weight: Float | None = None
+    offset: Float | None = None
 
     def __post_init__(self) -> None:
         for name, array in (("x", self.x), ("y", self.y)):
@@ -51,6 +54,13 @@ class Problem:
                 )
         if len(self.x) != len(self.y):
             raise ValueError(f"Got {len(self.x)} rows of x and {len(self.y)} of y.")
+        if self.offset is not None and (
+            self.offset.shape != self.y.shape or not np.isfinite(self.offset).all()
+        ):
+            raise ValueError(
+                f"Got an offset of shape {self.offset.shape}, expected finite numbers of the shape "
+                f"of y, {self.y.shape}."
+            )
         if len(self.x) == 0:
             raise ValueError("Got no rows to learn from.")
 
@@ -62,6 +72,17 @@ class Problem:
     def row_weights(self) -> Float:
         """How much each row counts, (rows,)."""
         return np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight
+
+    def initial_bias(self, likelihood: Likelihood) -> Float:
+        """Predictor of the constant model that fits best, beside the offset if there is one.
+
+        An offset makes targets of its own, which a constant model fits with a bias that is taken
+        off: exact with an identity or a log link, else a start that is good enough.
+        """
+        bias = likelihood.initial_bias(self.y)
+        if self.offset is None:
+            return bias
+        return bias - likelihood.initial_bias(likelihood.mean(self.offset))
 
 
 @dataclass(frozen=True, eq=False)

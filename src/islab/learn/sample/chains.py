@@ -304,11 +304,12 @@ def make_chain(
 ) -> Any:
     """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
-    weight = problem.sample_weight
+    weight, offset = problem.sample_weight, problem.offset
     return native.Chain(
         x=np.ascontiguousarray(problem.x.T, dtype=float),
         y=np.ascontiguousarray(problem.y.T, dtype=float),
         weight=np.zeros(0) if weight is None else weight,
+        offset=np.zeros(0) if offset is None else np.ascontiguousarray(offset.T, dtype=float),
         hidden=list(architecture.hidden),
         input_skip=architecture.input_skip,
         activation=architecture.activation,

@@ -164,6 +164,8 @@ def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
     """What stands for the data, the settings and the starts of chains."""
     owner = sha256(repr(settings).encode())
     arrays: list[NDArray] = [problem.x, problem.y, problem.row_weights]
+    if problem.offset is not None:
+        arrays.append(problem.offset)
     for start in starts:
         arrays += [start.slots, start.weights, start.bias, start.tau2, start.noise]
     for array in arrays:

@@ -86,7 +86,8 @@ class NativeEngine(DenseParameters):
             self._array(problem.x),
             self._array(problem.y),
             None if weight is None else self._array(weight),
-            self._offset(problem),
+            self._constant(problem),
+            None if problem.offset is None else self._array(problem.offset),
             likelihood=_compiled(self.likelihood),
             rules=_kernel.Rules(
                 beta1=betas[0],
@@ -214,7 +215,7 @@ class NativeEngine(DenseParameters):
         """A copy in the engine's precision."""
         return np.array(values, dtype=self.dtype, order="C")
 
-    def _offset(self, problem: Problem) -> NDArray | None:
+    def _constant(self, problem: Problem) -> NDArray | None:
         """The part of each row's NLL that no parameter moves and the kernel leaves out."""
         constant = self.likelihood.nll_constant(problem.y)
         return None if constant is None else self._array(constant)

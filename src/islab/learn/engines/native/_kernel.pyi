@@ -34,6 +34,7 @@ class Learner32:
         x: NDArray,
         y: NDArray,
         sample_weight: NDArray | None,
+        constant: NDArray | None,
         offset: NDArray | None,
         *,
         likelihood: tuple[str, float],

@@ -103,7 +103,8 @@ struct Data {
     const T* x;              // (rows, covariates)
     const T* y;              // (rows, outputs)
     const T* sample_weight;  // (rows,) or null
-    const T* offset;         // (rows,) part of the NLL without parameters, or null
+    const T* constant;       // (rows,) part of the NLL without parameters, or null
+    const T* offset;         // (rows, outputs) added to the linear predictor, or null
     Index n_rows;
 };
 

@@ -38,6 +38,7 @@ struct Room {
           x(take<T>(memory, net.n_covariates * stride)),
           x2(take<T>(memory, net.n_covariates * stride)),
           y(take<T>(memory, net.n_outputs * stride)),
+          offset(take<T>(memory, net.n_outputs * stride)),
           eta(take<T>(memory, net.n_outputs * stride)),
           weight(take<T>(memory, stride)),
           mean(take<T>(memory, net.n_units * stride)),
@@ -49,8 +50,10 @@ struct Room {
         for (Index i = 0; i < net.n_covariates + net.n_units; ++i) zeros[i] = 0;
     }
     const Index stride;
-    Index rows = 0;       // of the present batch, padded
-    T *x, *x2, *y;        // covariates, their squares, targets
+    Index rows = 0;  // of the present batch, padded
+    T *x, *x2, *y;   // covariates, their squares, targets
+    T* offset;       // what is added to the linear predictor
+    bool has_offset = false;
     T* eta;               // the linear predictor
     T* weight;            // (rows,) sample weights
     T *mean, *variance;   // of the pre-activations; then their gradients G and Gv
@@ -87,6 +90,11 @@ void gather(const Network& net, const Data<T>& data, const std::int64_t* rows, I
     transpose<T>(
         n_rows, padded, m, [&](Index i) { return data.y + rows[i] * m; }, room.zeros, room.y,
         room.stride);
+    room.has_offset = data.offset != nullptr;
+    if (data.offset)
+        transpose<T>(
+            n_rows, padded, m, [&](Index i) { return data.offset + rows[i] * m; }, room.zeros,
+            room.offset, room.stride);
     for (Index column = 0; column < v; ++column) {
         const T* x = room.x + column * room.stride;
         T* x2 = room.x2 + column * room.stride;
@@ -146,7 +154,9 @@ void output_units(const Layer& layer, Room<T>& room) {
     for (Index output = 0; output < layer.width; ++output)
         for (Index row = 0; row < room.rows; row += width<T>) {
             const Index to = output * room.stride + row, at = first + to;
-            store(room.eta + to, add_noise<T>(room.mean + at, room.variance + at, room.eps + at));
+            Lanes<T> eta = add_noise<T>(room.mean + at, room.variance + at, room.eps + at);
+            if (room.has_offset) eta += load(room.offset + to);
+            store(room.eta + to, eta);
         }
 }
 

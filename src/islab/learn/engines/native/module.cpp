@@ -172,15 +172,16 @@ template <class T>
 class Learner {
    public:
     Learner(py::array x, py::array y, std::optional<py::array> sample_weight,
-            std::optional<py::array> offset, const NamedFamily& likelihood,
-            const std::vector<Index>& widths, bool input_skip, const NamedFamily& activation,
-            const Rules& rules, const std::string& instructions)
+            std::optional<py::array> constant, std::optional<py::array> offset,
+            const NamedFamily& likelihood, const std::vector<Index>& widths, bool input_skip,
+            const NamedFamily& activation, const Rules& rules, const std::string& instructions)
         : kernel_(kernel_for<T>(instructions)),
           gemm_(scipy_gemm<T>()),
           rules_(rules),
           x_(x),
           y_(y),
           sample_weight_(sample_weight),
+          constant_(constant),
           offset_(offset) {
         net_.likelihood = chosen(kernel_.likelihoods, "likelihood", likelihood);
         if (x.ndim() != 2 || y.ndim() != 2 || x.shape(0) < 1)
@@ -191,7 +192,8 @@ class Learner {
         data_.x = checked<T>(x_, "x", {data_.n_rows, net_.n_covariates});
         data_.y = checked<T>(y_, "y", {data_.n_rows, net_.n_outputs});
         data_.sample_weight = optional_rows(sample_weight_, "sample_weight");
-        data_.offset = optional_rows(offset_, "offset");
+        data_.constant = optional_rows(constant_, "constant");
+        if (offset_) data_.offset = checked<T>(*offset_, "offset", {data_.n_rows, net_.n_outputs});
         require_dimension("n_covariates", net_.n_covariates);
         set_network(widths, input_skip, activation);
     }
@@ -529,7 +531,7 @@ class Learner {
     Gemm<T> gemm_;
     Rules rules_;
     py::array x_, y_;
-    std::optional<py::array> sample_weight_, offset_;
+    std::optional<py::array> sample_weight_, constant_, offset_;
     Data<T> data_{};
     Network net_{};
     Slab slab_{};
@@ -547,11 +549,12 @@ void bind_learner(py::module_& module, const char* name) {
     using L = Learner<T>;
     py::class_<L>(module, name)
         .def(py::init<py::array, py::array, std::optional<py::array>, std::optional<py::array>,
-                      const NamedFamily&, const std::vector<Index>&, bool, const NamedFamily&,
-                      const Rules&, const std::string&>(),
-             py::arg("x"), py::arg("y"), py::arg("sample_weight"), py::arg("offset"), py::kw_only(),
-             py::arg("likelihood"), py::arg("widths"), py::arg("input_skip"), py::arg("activation"),
-             py::arg("rules"), py::arg("instructions"))
+                      std::optional<py::array>, const NamedFamily&, const std::vector<Index>&, bool,
+                      const NamedFamily&, const Rules&, const std::string&>(),
+             py::arg("x"), py::arg("y"), py::arg("sample_weight"), py::arg("constant"),
+             py::arg("offset"), py::kw_only(), py::arg("likelihood"), py::arg("widths"),
+             py::arg("input_skip"), py::arg("activation"), py::arg("rules"),
+             py::arg("instructions"))
         .def("set_network", &L::set_network, py::kw_only(), py::arg("widths"),
              py::arg("input_skip"), py::arg("activation"))
         .def("set_prior", &L::set_prior, py::kw_only(), py::arg("tau"), py::arg("psi"),

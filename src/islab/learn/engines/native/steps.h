@@ -38,11 +38,11 @@ Outputs<T> outputs_of(const Network& net, const T* noise, Room<T>& room, T* grad
 
 // The rows' part of the NLL that no parameter moves.
 template <class T>
-double offset_of(const Data<T>& data, const std::int64_t* rows, Index n_rows) {
+double constant_of(const Data<T>& data, const std::int64_t* rows, Index n_rows) {
     double sum = 0;
-    if (data.offset)
+    if (data.constant)
         for (Index i = 0; i < n_rows; ++i)
-            sum += double(data.offset[rows[i]]) *
+            sum += double(data.constant[rows[i]]) *
                    (data.sample_weight ? double(data.sample_weight[rows[i]]) : 1.0);
     return sum;
 }
@@ -94,7 +94,7 @@ double take_steps(const Activation& activation, const Network& net, const Slab& 
 
         T* gradient = room.mean + net.layers[net.n_layers - 1].first_unit * room.stride;
         const Outputs<T> out = outputs_of(net, state.noise, room, gradient);
-        total_nll += nll(net, out) + offset_of(data, rows, n_rows);
+        total_nll += nll(net, out) + constant_of(data, rows, n_rows);
         if (rules.noise_rate > 0) follow_noise(out, rules.noise_rate, state.noise);
         backward<T>(net, activation, w, gemm, room);
 
@@ -146,7 +146,7 @@ double nll_of_all_rows(const Network& net, const Data<T>& data, const T* bias_mu
                 return 0.0;
             });
             sum += nll<T>(net, outputs_of<T>(net, noise, room, nullptr));
-            sum += offset_of(data, rows, n_rows);
+            sum += constant_of(data, rows, n_rows);
         }
     }
     return sum;

@@ -127,6 +127,7 @@ class TorchEngine(DenseParameters):
         self.x, self.y = self._tensor(problem.x), self._tensor(problem.y)
         weight = problem.sample_weight
         self.sample_weight = None if weight is None else self._tensor(weight)
+        self.offset = None if problem.offset is None else self._tensor(problem.offset)
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.n_weights_initial = posterior.n_weights_initial
         self.noise = self._tensor(posterior.noise)
@@ -179,7 +180,7 @@ class TorchEngine(DenseParameters):
                 mean, variance, _ = self.weights(generator)
                 for rows in torch.arange(self.n_rows, device=self.device).split(ROWS_AT_ONCE):
                     eps = self.normal((self.architecture.n_units, len(rows)), generator)
-                    eta = self.forward(self.x[rows], mean, variance, eps)
+                    eta = self._predictor(rows, mean, variance, eps)
                     total += float(self._nll(rows, eta).sum(dtype=self.exact))
         return total / passes
 
@@ -218,7 +219,7 @@ class TorchEngine(DenseParameters):
         mean, variance, kl = self.weights(self.generator)
         if eps is None:
             eps = self.normal((self.architecture.n_units, len(rows)), self.generator)
-        eta = self.forward(self.x[rows], mean, variance, eps)
+        eta = self._predictor(rows, mean, variance, eps)
         nll = self._nll(rows, eta).sum()
         (nll + kl_weight * kl).backward()
         self.update(rate, lambda_rate)
@@ -249,6 +250,10 @@ class TorchEngine(DenseParameters):
         bias_sigma = F.softplus(bias_rho)
         kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.bias_tau).sum()
         return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
+
+    def _predictor(self, rows: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
+        eta = self.forward(self.x[rows], mean, variance, eps)
+        return eta if self.offset is None else eta + self.offset[rows]
 
     def forward(self, x: Tensor, mean: Flat, variance: Flat, eps: Tensor) -> Tensor:
         """The linear predictor of a batch, with fresh random numbers on every pre-activation.

@@ -35,10 +35,12 @@ Activation activation_of(const std::string& name) {
 }
 
 // x (covariates, rows) and y (outputs, rows): one run of memory for each column.
-Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight) {
+Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight,
+                     const Doubles& offset) {
     require(x.ndim() == 2 && y.ndim() == 2 && x.shape(1) == y.shape(1),
             "x and y must be (columns, rows)");
     require(weight.size() == 0 || weight.size() == y.shape(1), "one weight for each row");
+    require(offset.size() == 0 || offset.size() == y.size(), "one offset for each target");
     Problem p;
     p.n = static_cast<std::size_t>(y.shape(1));
     p.covariates = static_cast<int>(x.shape(0));
@@ -46,19 +48,20 @@ Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight) 
     p.x = to_vector(x);
     p.y = to_vector(y);
     p.weight = to_vector(weight);
+    p.offset = to_vector(offset);
     for (std::size_t i = 0; i < p.n; ++i) p.total_weight += p.row_weight(i);
     return p;
 }
 
 class PyChain {
    public:
-    PyChain(const Doubles& x, const Doubles& y, const Doubles& weight,
+    PyChain(const Doubles& x, const Doubles& y, const Doubles& weight, const Doubles& offset,
             const std::vector<int>& hidden, bool input_skip, const std::string& activation,
             double leak, const std::string& likelihood, const py::dict& prior_values,
             std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias,
             const Doubles& tau2, const Doubles& noise) {
         Shape shape;
-        Problem problem = make_problem(x, y, weight);
+        Problem problem = make_problem(x, y, weight, offset);
         shape.covariates = problem.covariates;
         shape.width = hidden;
         shape.width.push_back(problem.outputs);
@@ -256,14 +259,14 @@ class PyChain {
 PYBIND11_MODULE(_chains, m) {
     m.doc() = "Chains over sparse networks.";
     py::class_<PyChain>(m, "Chain")
-        .def(py::init<const Doubles&, const Doubles&, const Doubles&, const std::vector<int>&, bool,
-                      const std::string&, double, const std::string&, const py::dict&,
-                      std::uint64_t, const Longs&, const Doubles&, const Doubles&, const Doubles&,
-                      const Doubles&>(),
-             py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("hidden"),
-             py::arg("input_skip"), py::arg("activation"), py::arg("leak"), py::arg("likelihood"),
-             py::arg("prior"), py::arg("seed"), py::arg("slots"), py::arg("weights"),
-             py::arg("bias"), py::arg("tau2"), py::arg("noise"))
+        .def(py::init<const Doubles&, const Doubles&, const Doubles&, const Doubles&,
+                      const std::vector<int>&, bool, const std::string&, double, const std::string&,
+                      const py::dict&, std::uint64_t, const Longs&, const Doubles&, const Doubles&,
+                      const Doubles&, const Doubles&>(),
+             py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("offset"),
+             py::arg("hidden"), py::arg("input_skip"), py::arg("activation"), py::arg("leak"),
+             py::arg("likelihood"), py::arg("prior"), py::arg("seed"), py::arg("slots"),
+             py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"))
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
              py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))

@@ -164,9 +164,11 @@ class Model {
         return s.tau2[shape.block(unit, e.source)] * e.mixing;
     }
 
-    // The sum that a unit receives.
+    // The sum that a unit receives; outputs start from the offset.
     void receive(const State& s, int unit, double* out) const {
         std::fill(out, out + problem.n, s.bias[unit]);
+        if (shape.is_output(unit) && !problem.offset.empty())
+            add_scaled(out, 1.0, &problem.offset[(unit - shape.hidden()) * problem.n], problem.n);
         for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
     }
 

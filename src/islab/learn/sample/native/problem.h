@@ -21,10 +21,14 @@ struct Problem {
     Vector x;       // (covariates, n)
     Vector y;       // (outputs, n); one-hot for classes
     Vector weight;  // (n), factors on the rows' log likelihood; empty if all are 1
+    Vector offset;  // (outputs, n), added to the predictors; empty if there is none
     double total_weight = 0;
 
     const double* covariate(int j) const { return &x[j * n]; }
     const double* target(int o) const { return &y[o * n]; }
+    double row_offset(int o, std::size_t i) const {
+        return offset.empty() ? 0.0 : offset[o * n + i];
+    }
     double row_weight(std::size_t i) const { return weight.empty() ? 1.0 : weight[i]; }
 };
 

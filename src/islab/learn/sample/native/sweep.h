@@ -76,7 +76,7 @@ class OutputRegression {
         const Problem& p = model.problem;
         const double* y = p.target(which);
         if (model.likelihood->has_noise()) {
-            target.assign(y, y + p.n);
+            for (std::size_t i = 0; i < p.n; ++i) target[i] = y[i] - p.row_offset(which, i);
             return;
         }
         const double* eta = s.f->data() + which * p.n;
@@ -84,7 +84,7 @@ class OutputRegression {
             const double shift =
                 p.outputs > 1 && model.likelihood->softmax() ? others(s, which, i) : 0.0;
             row_precision[i] = random.polya_gamma(eta[i] - shift);
-            target[i] = (y[i] - 0.5) / row_precision[i] + shift;
+            target[i] = (y[i] - 0.5) / row_precision[i] + shift - p.row_offset(which, i);
         }
         cross_covariates();
     }
