@@ -8,7 +8,10 @@ from scipy import special, stats
 from islab.core import families
 
 NAMES = list(families.likelihoods())
-NOISE = {"gaussian": np.array([0.5, 2.0, 0.1])}
+NOISE = {
+    "gaussian": np.array([0.5, 2.0, 0.1]),
+    "negative_binomial": np.array([0.5, 2.0, 0.1]),
+}
 N_SAMPLES = 100_000
 
 
@@ -34,6 +37,9 @@ def log_density(name, y, eta):
         return stats.multinomial.logpmf(y, 1, special.softmax(eta, axis=-1))
     if name == "gaussian":
         return stats.norm.logpdf(y, eta, np.sqrt(NOISE["gaussian"])).sum(axis=-1)
+    if name == "negative_binomial":
+        size = 1 / NOISE[name]
+        return stats.nbinom.logpmf(y, size, size / (size + np.exp(eta))).sum(axis=-1)
     return stats.poisson.logpmf(y, np.exp(eta)).sum(axis=-1)
 
 
@@ -260,5 +266,14 @@ def test_unknown_likelihood_is_named():
         families.likelihood("gamma")
 
 
-def test_only_gaussian_noise_is_learned():
-    assert [name for name in NAMES if families.likelihood(name).learns_noise] == ["gaussian"]
+@pytest.mark.parametrize("name", sorted(NOISE))
+def test_noise_rests_where_the_likelihood_is_greatest(name):
+    family, rng = families.likelihood(name), np.random.default_rng(0)
+    eta = rng.normal(1, 0.5, size=(400, 1))
+    y = family.sample(eta, np.array([0.5]), rng)
+    noise = np.ones(1)
+    for _ in range(3000):
+        noise = noise + 0.05 * (family.noise_terms(y, eta, noise).mean(axis=0) - noise)
+    grid = noise * np.exp(np.linspace(-0.02, 0.02, 41))
+    total = [family.nll(y, eta, each).sum() for each in grid]
+    assert 17 <= np.argmin(total) <= 23

@@ -1,5 +1,6 @@
 """scikit-learn's own checks of estimators, with short training."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from islab import ISLaBClassifier, ISLaBRegressor
@@ -26,6 +27,7 @@ def expected_failures(estimator):
     return failures
 
 
+@pytest.mark.filterwarnings("ignore:The targets vary")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -11,7 +11,13 @@ from islab.core.network import forward
 from islab.core.outputs import output_number, output_numbers
 from islab.explain import explain_local, summarise
 
-LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
+LIKELIHOODS = [
+    ("gaussian", 2),
+    ("bernoulli", 1),
+    ("categorical", 3),
+    ("poisson", 1),
+    ("negative_binomial", 1),
+]
 
 
 def relative_error(found, expected):
@@ -122,6 +128,7 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "bernoulli": lambda eta: 1 / (1 + np.exp(-eta)),
         "categorical": lambda eta: np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True),
         "poisson": np.exp,
+        "negative_binomial": np.exp,
     }[likelihood]
     small = found.draws_predictor < 20
     np.testing.assert_allclose(

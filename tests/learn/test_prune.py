@@ -42,7 +42,9 @@ def used_weights(posterior):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("likelihood", ["bernoulli", "categorical", "gaussian", "poisson"])
+@pytest.mark.parametrize(
+    "likelihood", ["bernoulli", "categorical", "gaussian", "poisson", "negative_binomial"]
+)
 def test_curvature_is_the_gauss_newton_matrix(likelihood, weighted, monkeypatch):
     monkeypatch.setattr(pruning, "ROWS_AT_ONCE", 7)
     posterior = a_posterior(likelihood)

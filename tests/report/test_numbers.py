@@ -8,7 +8,13 @@ from islab.explain import explain_local
 from islab.report.whatif import network_data
 from tests.explain.conftest import posterior_of, scale_of
 
-LIKELIHOODS = [("gaussian", 2), ("bernoulli", 1), ("categorical", 3), ("poisson", 1)]
+LIKELIHOODS = [
+    ("gaussian", 2),
+    ("bernoulli", 1),
+    ("categorical", 3),
+    ("poisson", 1),
+    ("negative_binomial", 1),
+]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9
 
 
@@ -77,7 +83,9 @@ def test_draws_of_a_flow_are_pythons(scripted):
     assert_close(found["draws"], in_python(network, rows).draws_response[:, 0])
 
 
-@pytest.mark.parametrize(("likelihood", "n_outputs"), [("gaussian", 2), ("poisson", 1)])
+@pytest.mark.parametrize(
+    ("likelihood", "n_outputs"), [("gaussian", 2), ("poisson", 1), ("negative_binomial", 1)]
+)
 def test_intervals_of_new_values_are_pythons(scripted, likelihood, n_outputs):
     network = network_of(n_outputs, "leaky_relu", likelihood)
     rows = rows_of(network)

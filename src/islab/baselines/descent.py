@@ -282,7 +282,8 @@ class Descent:
             gradient += part * self.strength * np.sign(self.theta)
         self.adam.step(self.theta, gradient, rate, part * self.threshold)
         if self.noise_rate and self.likelihood.learns_noise:
-            error = (share * (y - eta) ** 2).sum(axis=1) / share.sum(axis=1)
+            terms = self.likelihood.noise_terms(y, eta, self.noise[:, None])
+            error = (share * terms).sum(axis=1) / share.sum(axis=1)
             self.noise += part * self.noise_rate * (error - self.noise)
             np.maximum(self.noise, LEAST_NOISE, out=self.noise)
         return eta

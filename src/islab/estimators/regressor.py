@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
-from islab.estimators.base import NetworkEstimator
+from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
 from islab.estimators.predictions import Model, NumberPredictions, Predictions
 from islab.tables.frames import all_or_nothing, checked_table
 from islab.tables.offsets import Given, OffsetColumns, read_offset
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Float = NDArray[np.floating]
+
+# Counts that vary so much more than their likelihood allows are said.
+MOST_DISPERSION, FEWEST_COMPARED = 2.0, 20
 
 
 class NetworkRegressor(RegressorMixin, NetworkEstimator):
@@ -85,10 +89,36 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             offset=shift,
         )
         self.offset_columns_ = columns
+        self._warn_of_overdispersion(table, target, shift)
         warn_of_constants(target, outputs, weight)
         self.n_outputs_ = target.shape[1]
         self._flat = values.ndim == 1
         return self
+
+    def _warn_of_overdispersion(self, table: Any, target: Float, offset: Float | None) -> None:
+        """Says that targets vary more than the likelihood allows, if another one would do."""
+        other = families.likelihood(self.likelihood).overdispersed
+        if other is None or not self.compares_median:
+            return
+        rows = slice(None, None, 1 + len(target) // ROWS_COMPARED)
+        found = self._predictions(
+            covariates=self.columns_.encode(table)[rows],
+            network=self.network_,
+            posterior=self.posterior_,
+            n_draws=DRAWS_COMPARED,
+            seed=self.seed_,
+            offset=None if offset is None else offset[rows],
+        )
+        error = (target[rows] - found.mean()) ** 2
+        ratio = float((error / found.uncertainty().aleatoric).mean())
+        if len(error) >= FEWEST_COMPARED and ratio > MOST_DISPERSION:
+            warnings.warn(
+                f"The targets vary {ratio:.1f} times as much as likelihood={self.likelihood!r} "
+                "says (Pearson's chi squared by the number of rows), so that intervals are too "
+                f"narrow; try likelihood={other!r}.",
+                UserWarning,
+                stacklevel=4,  # past fit and all_or_nothing
+            )
 
     def _check_offset(self, offset: Given, exposure: Given) -> None:
         if offset is None and exposure is None:

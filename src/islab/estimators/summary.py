@@ -185,9 +185,11 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
     }
     facts |= _training(estimator)
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
-    if families.likelihood(network.likelihood).learns_noise:
-        sds = network.noise_in_units() ** 0.5
-        facts["noise sd"] = ", ".join(f"{sd:.4g}" for sd in sds)
+    family = families.likelihood(network.likelihood)
+    if family.learns_noise:
+        noise = network.noise_in_units()
+        shown = noise**0.5 if family.scales_target else noise
+        facts[family.noise_name] = ", ".join(f"{each:.4g}" for each in shown)
     if estimator.disagreement_ is not None:
         facts["caution"] = estimator.disagreement_
     return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))

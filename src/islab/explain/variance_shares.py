@@ -101,5 +101,5 @@ def drivers_of(explanation: LocalExplanation) -> Drivers:
         share=share,
         intercept_share=intercept,
         variance=variance,
-        noise=explanation.noise if likelihood.learns_noise else None,
+        noise=explanation.noise if likelihood.normal_noise else None,
     )

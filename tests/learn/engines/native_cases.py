@@ -64,6 +64,7 @@ def make_case(
         "categorical": np.eye(outputs)[rng.integers(outputs, size=n_rows)],
         "gaussian": rng.standard_normal((n_rows, outputs)),
         "poisson": rng.poisson(3, size=(n_rows, outputs)),
+        "negative_binomial": rng.negative_binomial(2, 0.4, size=(n_rows, outputs)),
     }[likelihood]
     weight = rng.uniform(0.2, 2, n_rows) if weighted else None
     posterior = Posterior.initialise(net, rng, likelihood=likelihood)

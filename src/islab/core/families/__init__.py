@@ -21,6 +21,7 @@ from islab.core.families.bernoulli import Bernoulli
 from islab.core.families.categorical import Categorical
 from islab.core.families.gaussian import Gaussian
 from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, Uncertainty, Words
+from islab.core.families.negative_binomial import NegativeBinomial
 from islab.core.families.poisson import Poisson
 from islab.core.families.spelling import Kernel, OnnxGraph
 
@@ -100,7 +101,7 @@ def _shelf(family: Likelihood | Activation) -> dict:
 
 _TWO_CLASSES, _MANY_CLASSES = Bernoulli(), Categorical()
 
-for _family in (_TWO_CLASSES, _MANY_CLASSES, Gaussian(), Poisson()):
+for _family in (_TWO_CLASSES, _MANY_CLASSES, Gaussian(), Poisson(), NegativeBinomial()):
     register(_family)
 for _function in (Relu(), LeakyRelu(), Sigmoid(), Tanh(), Identity()):
     register(_function)

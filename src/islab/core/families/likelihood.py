@@ -1,8 +1,9 @@
 """What a likelihood is: everything that the package asks of one, in one class.
 
 A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target ``y`` of the same
-shape. ``noise`` is the variance of each output about its mean where the family learns one, 1 for
-the others. ``nll``, ``mean``, ``gradient`` and ``variance`` take numpy arrays or torch tensors;
+shape. ``noise`` is a positive number of each output that the family learns: the variance about its
+mean, or what ``noise_name`` says; 1 for the others. ``nll``, ``mean``, ``gradient``, ``variance``
+and ``noise_terms`` take numpy arrays or torch tensors;
 the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
 An offset, such as the logarithm of an exposure, is in ``eta`` before any of them sees it.
 
@@ -17,7 +18,7 @@ Not served yet, and where each would go:
   and ``nll`` then take ``y`` (rows, outputs, columns);
 - a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
   ``eta`` (rows, outputs, predictors);
-- further learned numbers (a dispersion, ordinal thresholds): an array that takes the place of
+- further learned numbers (ordinal thresholds): an array that takes the place of
   ``noise``, with a gradient of its own beside :meth:`Likelihood.gradient`.
 """
 
@@ -104,7 +105,11 @@ class Likelihood:
     support : (float, float)
         Where the response lies.
     learns_noise : bool
-        Whether ``noise`` is learned: engines let it follow the mean squared error.
+        Whether ``noise`` is learned: engines let it follow the mean of :meth:`noise_terms`.
+    noise_name : str
+        What summaries call ``noise``; of a variance they show the root.
+    overdispersed : str, optional
+        The likelihood to try where targets vary much more than :meth:`variance` says.
     normal_noise : bool
         Whether a target is its mean plus normal noise, so that closed forms hold.
     scales_target : bool
@@ -133,6 +138,8 @@ class Likelihood:
     words: ClassVar[Words]
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     learns_noise: ClassVar[bool] = False
+    noise_name: ClassVar[str] = "noise sd"
+    overdispersed: ClassVar[str | None] = None
     normal_noise: ClassVar[bool] = False
     scales_target: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
@@ -173,8 +180,13 @@ class Likelihood:
         """Variance of y given the predictor."""
         raise NotImplementedError
 
+    def noise_terms(self, y: Array, eta: Array, noise: Array) -> Array:
+        """Numbers (rows, outputs) whose mean over rows is a better ``noise`` than this one."""
+        error = y - self.mean(eta)
+        return error * error
+
     def hessian_roots(self, eta: Float, noise: Float) -> Float:
-        """Columns whose outer products sum to each row's Hessian of :meth:`nll` by ``eta``.
+        """Columns whose outer products sum to each row's expected Hessian of :meth:`nll`.
 
         Returns
         -------

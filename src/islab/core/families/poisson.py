@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -28,6 +29,7 @@ class Poisson(Likelihood):
     kernel = Kernel("poisson", LARGEST_LOG_RATE)
     support = (0.0, np.inf)
     log_link = True
+    overdispersed: ClassVar[str | None] = "negative_binomial"
     words = Words(
         predictor="log rate",
         ratio="rate ratio",
@@ -43,12 +45,12 @@ class Poisson(Likelihood):
     def check_target(self, y: Float) -> None:
         if (y < 0).any():
             raise ValueError(
-                f"Got {y.min()} in y with likelihood='poisson', expected counts, 0 or more; try "
-                "likelihood='gaussian'."
+                f"Got {y.min()} in y with likelihood={self.name!r}, expected counts, 0 or more; "
+                "try likelihood='gaussian'."
             )
         if (y >= LARGEST_COUNT).any():
             raise ValueError(
-                f"Got {y.max():g} in y with likelihood='poisson', expected counts below "
+                f"Got {y.max():g} in y with likelihood={self.name!r}, expected counts below "
                 f"{LARGEST_COUNT:.3g}; try a larger unit, such as thousands, or "
                 "likelihood='gaussian'."
             )

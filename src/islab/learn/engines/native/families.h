@@ -167,9 +167,92 @@ struct Poisson {
     }
 };
 
-// Noise variances move to the batch's mean squared error by `rate`.
+// Poisson's rates with a gamma factor of variance `noise`. What depends on the count and the
+// dispersion alone is summed in double precision: its parts are large and nearly cancel.
 template <class T>
-void follow_noise(const Outputs<T>& out, double rate, T* noise) {
+struct NegativeBinomial {
+    static constexpr const char* name = "negative_binomial";
+    T largest_log_rate;
+    explicit NegativeBinomial(double constant) : largest_log_rate(T(constant)) {}
+
+    Lanes<T> rate(Lanes<T> eta) const {
+        const Lanes<T> capped = at_most<T>(eta, largest_log_rate);
+        return exponential(capped) * (T(1) + eta - capped);
+    }
+
+    double nll(const Outputs<T>& out) const {
+        double sum = 0;
+        for (Index output = 0; output < out.n_outputs; ++output) {
+            const double dispersion = double(out.noise[output]), size = 1 / dispersion;
+            const double log_dispersion = std::log(dispersion), at_zero = std::lgamma(size);
+            const Index first = output * out.stride;
+            for (Index row = 0; row < out.n_rows; ++row) {
+                const double weight = double(out.weight[row]);
+                if (weight == 0) continue;
+                const double eta = double(out.eta[first + row]), y = double(out.y[first + row]);
+                const double capped = std::fmin(eta, double(largest_log_rate));
+                const double beyond = 1 + eta - capped, mean = std::exp(capped) * beyond;
+                sum += weight * ((y + size) * std::log1p(dispersion * mean) -
+                                 y * (capped + std::log(beyond) + log_dispersion) -
+                                 std::lgamma(y + size) + at_zero + std::lgamma(y + 1));
+            }
+            if (!out.gradient) continue;
+            const T noise = out.noise[output];
+            for (Index row = 0; row < out.n_rows; row += width<T>) {
+                const Lanes<T> eta = load(out.eta + first + row);
+                const Lanes<T> beyond = T(1) + eta - at_most<T>(eta, largest_log_rate);
+                const Lanes<T> mean = rate(eta);
+                const Lanes<T> slope =
+                    (mean - load(out.y + first + row)) / (beyond * (T(1) + noise * mean));
+                store(out.gradient + first + row, Lanes<T>(load(out.weight + row) * slope));
+            }
+        }
+        return sum;
+    }
+
+    // A step down the gradient of the NLL by the logarithm of the dispersion.
+    Lanes<T> noise_term(Lanes<T> eta, Lanes<T> y, T noise) const {
+        const Lanes<T> rates = rate(eta);
+        const double dispersion = double(noise), size = 1 / dispersion, at_zero = digamma(size);
+        Lanes<T> terms{};
+        for (Index lane = 0; lane < width<T>; ++lane) {
+            const double mean = double(rates[lane]), count = double(y[lane]);
+            const double slope = digamma(count + size) - at_zero - std::log1p(dispersion * mean);
+            terms[lane] =
+                T(dispersion * (1 - 4 * size * (slope + (mean - count) / (size + mean))) + 1e-4);
+        }
+        return terms;
+    }
+
+    // Of positive numbers: recurrence up to 8, then the asymptotic series.
+    static double digamma(double z) {
+        double below = 0;
+        for (; z < 8; z += 1) below += 1 / z;
+        const double s = 1 / (z * z);
+        const double series =
+            s * (1.0 / 12 -
+                 s * (1.0 / 120 -
+                      s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * 691.0 / 32760)))));
+        return std::log(z) - 0.5 / z - series - below;
+    }
+};
+
+// What the noise follows the mean of: the squared error, or what a likelihood says.
+template <class T, class Likelihood>
+auto noise_term(const Likelihood& likelihood, Lanes<T> eta, Lanes<T> y, T noise, int)
+    -> decltype(likelihood.noise_term(eta, y, noise)) {
+    return likelihood.noise_term(eta, y, noise);
+}
+
+template <class T, class Likelihood>
+Lanes<T> noise_term(const Likelihood&, Lanes<T> eta, Lanes<T> y, T, long) {
+    const Lanes<T> error = y - eta;
+    return error * error;
+}
+
+// Noise moves to the batch's mean by `rate`.
+template <class T, class Likelihood>
+void follow_noise(const Likelihood& likelihood, const Outputs<T>& out, double rate, T* noise) {
     Lanes<T> rows{};
     for (Index row = 0; row < out.n_rows; row += width<T>) rows += load(out.weight + row);
     const T n_rows = total<T>(rows);
@@ -177,8 +260,8 @@ void follow_noise(const Outputs<T>& out, double rate, T* noise) {
         Lanes<T> sum{};
         for (Index row = 0; row < out.n_rows; row += width<T>) {
             const Index at = output * out.stride + row;
-            const Lanes<T> error = load(out.y + at) - load(out.eta + at);
-            sum += load(out.weight + row) * error * error;
+            sum += load(out.weight + row) * noise_term<T>(likelihood, load(out.eta + at),
+                                                          load(out.y + at), noise[output], 0);
         }
         noise[output] += T(rate) * (total<T>(sum) / n_rows - noise[output]);
     }
@@ -207,6 +290,7 @@ template <class T>
 using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>>;
 
 template <class T>
-using Likelihoods = List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>>;
+using Likelihoods =
+    List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>>;
 
 }  // namespace

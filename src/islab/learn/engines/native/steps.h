@@ -95,7 +95,11 @@ double take_steps(const Activation& activation, const Network& net, const Slab& 
         T* gradient = room.mean + net.layers[net.n_layers - 1].first_unit * room.stride;
         const Outputs<T> out = outputs_of(net, state.noise, room, gradient);
         total_nll += nll(net, out) + constant_of(data, rows, n_rows);
-        if (rules.noise_rate > 0) follow_noise(out, rules.noise_rate, state.noise);
+        if (rules.noise_rate > 0)
+            Likelihoods<T>::call(net.likelihood, [&](const auto& likelihood) {
+                follow_noise<T>(likelihood, out, rules.noise_rate, state.noise);
+                return 0.0;
+            });
         backward<T>(net, activation, w, gemm, room);
 
         const Adam<T> adam(rules, ++state.n_steps);

@@ -320,7 +320,7 @@ class TorchEngine(DenseParameters):
 
     @torch.no_grad()
     def _follow_noise(self, rows: Tensor, eta: Tensor) -> None:
-        error = (self.y[rows] - eta).square()
+        error = self.likelihood.noise_terms(self.y[rows], eta, self.noise)
         if self.sample_weight is None:
             variance = error.mean(0)
         else:

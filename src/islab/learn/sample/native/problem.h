@@ -37,6 +37,8 @@ class Likelihood {
    public:
     virtual ~Likelihood() = default;
     virtual bool has_noise() const { return false; }
+    // Whether s2 is something else that is drawn: a dispersion.
+    virtual bool has_dispersion() const { return false; }
     virtual bool softmax() const { return false; }
     // Whether an output given the others is a logistic regression.
     virtual bool logistic() const { return false; }
@@ -257,11 +259,45 @@ class Poisson final : public Likelihood {
     }
 };
 
+// Counts with variance mean + s2 * mean^2.
+class NegativeBinomial final : public Likelihood {
+   public:
+    bool has_dispersion() const override { return true; }
+
+    double row(const Problem& p, const double* f, const Vector& s2, std::size_t i) const override {
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double y = p.y[o * p.n + i], size = 1 / s2[o];
+            const double capped = std::min(f[o * p.n + i], largest_log_rate);
+            const double beyond = 1 + f[o * p.n + i] - capped, mean = std::exp(capped) * beyond;
+            sum += std::lgamma(y + size) - std::lgamma(size) - std::lgamma(y + 1) +
+                   y * (capped + std::log(beyond) + std::log(s2[o])) -
+                   (y + size) * std::log1p(s2[o] * mean);
+        }
+        return sum;
+    }
+
+    void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,
+                     double* curvature) const override {
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) curvature[at] = std::min(f[at], largest_log_rate);
+        exponentials(curvature, curvature, size);
+        for (std::size_t at = 0; at < size; ++at) {
+            const double beyond = 1 + std::max(f[at] - largest_log_rate, 0.0);
+            const double mean = curvature[at] * beyond;
+            const double scale = p.row_weight(at % p.n) / (1 + s2[at / p.n] * mean);
+            residual[at] = scale * (p.y[at] - mean) / beyond;
+            curvature[at] = scale * mean / (beyond * beyond);
+        }
+    }
+};
+
 inline std::unique_ptr<Likelihood> make_likelihood(const std::string& name) {
     if (name == "gaussian") return std::make_unique<Gaussian>();
     if (name == "bernoulli") return std::make_unique<Bernoulli>();
     if (name == "categorical") return std::make_unique<Categorical>();
     if (name == "poisson") return std::make_unique<Poisson>();
+    if (name == "negative_binomial") return std::make_unique<NegativeBinomial>();
     throw std::invalid_argument("unknown likelihood: " + name);
 }
 

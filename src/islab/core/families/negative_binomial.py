@@ -1,0 +1,141 @@
+"""Counts that vary more than Poisson counts do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike
+
+from islab.core.families.likelihood import Array, Float, checked_levels
+from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
+from islab.core.families.spelling import Kernel
+
+LEAST_DISPERSION, DISPERSION_STEP = 1e-4, 4.0
+FARTHEST_SDS = 80
+
+
+class NegativeBinomial(Poisson):
+    """Counts with a log link and a learned dispersion, ``noise``.
+
+    The variance is ``mean + dispersion * mean**2``: a Poisson count whose rate has a gamma
+    distribution of mean 1 and variance ``dispersion`` as a factor. Rates are those of Poisson.
+    """
+
+    name = "negative_binomial"
+    kernel = Kernel("negative_binomial", LARGEST_LOG_RATE)
+    learns_noise = True
+    noise_name = "dispersion"
+    overdispersed = None
+
+    def nll(self, y: Array, eta: Array, noise: Array) -> Array:
+        xp, log_gamma = array_namespace(eta), _special(eta, "gammaln")
+        size, log_rate = 1 / noise, _log_rate(eta)
+        # (y + size) log(1 + dispersion rate) without overflow.
+        grown = xp.log1p(noise * self.mean(eta))
+        known = log_gamma(y + size) - log_gamma(size) - log_gamma(y + 1) + y * xp.log(noise)
+        return xp.sum((y + size) * grown - y * log_rate - known, axis=-1)
+
+    def nll_constant(self, y: Float) -> None:  # type: ignore[override]
+        return None
+
+    def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
+        rate, slope = self.mean(eta), _log_rate_slope(eta)
+        return slope * (rate - y) / (1 + noise * rate)
+
+    def variance(self, eta: Array, noise: Array) -> Array:
+        rate = self.mean(eta)
+        return rate + noise * rate * rate
+
+    def hessian_roots(self, eta: Float, noise: Float) -> Float:
+        rate, slope = self.mean(eta), _log_rate_slope(eta)
+        return np.eye(eta.shape[1])[:, None] * slope * np.sqrt(rate / (1 + noise * rate))
+
+    def noise_terms(self, y: Array, eta: Array, noise: Array) -> Array:
+        # A step down the gradient of the NLL by the logarithm of the dispersion.
+        xp, digamma = array_namespace(eta), _special(eta, "digamma")
+        rate, size = self.mean(eta), 1 / noise
+        slope = digamma(y + size) - digamma(size) - xp.log1p(noise * rate)
+        slope = size * (slope + (rate - y) / (size + rate))
+        return noise * (1 - DISPERSION_STEP * slope) + LEAST_DISPERSION
+
+    def sample(self, eta: Float, noise: Float, rng: np.random.Generator) -> Float:
+        size = np.broadcast_to(1 / np.asarray(noise, dtype=float), np.shape(eta))
+        return np.asarray(rng.poisson(self.mean(eta) * rng.gamma(size) / size), dtype=float)
+
+    def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
+        from scipy.special import betainc
+
+        rate = self.mean(draws)
+        size = 1 / np.asarray(noise, dtype=float)
+        share = size / (size + rate)
+        levels = checked_levels(levels).reshape(-1, 1, 1)
+        low = np.full((len(levels), *rate.shape[1:]), -1.0)
+        reach = rate + FARTHEST_SDS * np.sqrt(self.variance(draws, noise))
+        high = np.broadcast_to(np.ceil(10 + reach.max(axis=0)), low.shape)
+        for _ in range(64):
+            middle = np.floor((low + high) / 2)
+            going = (middle > low) & (middle < high)
+            if not going.any():
+                break
+            up_to = [betainc(size, np.maximum(m, 0) + 1, share).mean(axis=0) for m in middle]
+            below = np.stack(up_to) < levels
+            low = np.where(going & below, middle, low)
+            high = np.where(going & ~below, middle, high)
+        return high
+
+    # The share of counts up to k is summed from 0, by the ratio of neighbouring terms.
+    javascript = """{
+  response: (eta) => eta.map((value) => {
+    const capped = Math.min(value, LARGEST_LOG_RATE);
+    return Math.exp(capped) * (1 + value - capped);
+  }),
+  /* Smallest count that an equal mixture of counts does not exceed with that share. */
+  interval(rates, share, dispersion) {
+    const size = 1 / dispersion;
+    const terms = rates.map((rate) => Math.exp(-size * Math.log1p(dispersion * rate)));
+    const ratios = rates.map((rate) => rate / (size + rate));
+    const largest = rates[rates.length - 1];
+    if (largest > 1e4) return this.smooth(rates, share, dispersion);
+    let sum = terms.reduce((total, term) => total + term, 0) / rates.length;
+    let k = 0;
+    for (; sum < share && k < 1e7; k++) {
+      for (let i = 0; i < terms.length; i++) terms[i] *= ratios[i] * (k + size) / (k + 1);
+      sum += terms.reduce((total, term) => total + term, 0) / rates.length;
+    }
+    return k;
+  },
+  /* Of large rates: a gamma variable by Wilson and Hilferty's normal of the cube root. */
+  smooth(rates, share, dispersion) {
+    const below = (value) => rates.reduce((sum, rate) => {
+      const shape = 1 / (dispersion + 1 / rate);
+      const root = Math.cbrt(Math.max(value, 0) / rate);
+      return sum + normalShare((root - 1 + 1 / (9 * shape)) * Math.sqrt(9 * shape));
+    }, 0) / rates.length;
+    const most = rates[rates.length - 1] * (2 + 80 * dispersion);
+    return Math.round(bisected(below, share, 0, most));
+  },
+}""".replace("LARGEST_LOG_RATE", str(LARGEST_LOG_RATE))
+
+
+def _log_rate(eta: Array) -> Array:
+    xp = array_namespace(eta)
+    capped = xp.clip(eta, max=LARGEST_LOG_RATE)
+    return capped + xp.log1p(eta - capped)
+
+
+def _log_rate_slope(eta: Array) -> Array:
+    xp = array_namespace(eta)
+    return 1 / (1 + eta - xp.clip(eta, max=LARGEST_LOG_RATE))
+
+
+def _special(like: Array, name: str) -> Callable[[Array], Array]:
+    """A function of :mod:`scipy.special`, or torch's for tensors."""
+    if "torch" in array_namespace(like).__name__:
+        import torch
+
+        return getattr(torch.special, name)
+    from scipy import special
+
+    return getattr(special, name)
