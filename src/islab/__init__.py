@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from islab.features import FeatureExtractor
     from islab.images import ISLaBImageClassifier
     from islab.io.store import load
+    from islab.tables.columns import TableWarning
 
 __all__ = [
     "FeatureExtractor",
@@ -22,6 +23,7 @@ __all__ = [
     "ISLaBRegressor",
     "Posterior",
     "SparseNetwork",
+    "TableWarning",
     "__version__",
     "compare",
     "explain_global",
@@ -37,6 +39,7 @@ _HOMES = {
     "ISLaBRegressor": "islab.estimators",
     "Posterior": "islab.core.posterior",
     "SparseNetwork": "islab.core.sparse",
+    "TableWarning": "islab.tables.columns",
     "compare": "islab.evaluate",
     "explain_global": "islab.explain",
     "explain_local": "islab.explain",

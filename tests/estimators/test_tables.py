@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.model_selection import cross_val_score
 
-from islab import ISLaBClassifier, ISLaBRegressor
+import islab
+from islab import ISLaBClassifier, ISLaBRegressor, TableWarning
 
 from .conftest import QUICK
 
@@ -329,10 +331,71 @@ def test_a_target_whose_values_differ_by_rounding_only_is_refused():
         quick_regressor().fit(np.ones((30, 1)) * np.arange(30)[:, None], np.full(30, 1e300))
 
 
-def test_a_column_that_counts_the_rows_is_named():
+def test_a_column_that_counts_the_rows_is_left_out():
     frame = pd.DataFrame({"patient": range(100, 130), "x": np.sin(np.arange(30.0))})
-    with pytest.warns(UserWarning, match="Column 'patient' counts the rows"):
-        quick_regressor().fit(frame, np.cos(np.arange(30.0)))
+    with pytest.warns(TableWarning, match="1 column left out .'patient': counts the rows"):
+        model = quick_regressor().fit(frame, np.cos(np.arange(30.0)))
+    assert model.columns_.names == ("x",)
+    assert model.get_feature_names_out().tolist() in ([], ["x"])
+
+
+def test_a_column_that_counts_the_rows_is_kept_as_floats_or_if_there_is_no_other():
+    frame = pd.DataFrame({"day": range(30), "x": np.sin(np.arange(30.0))})
+    kept = quick_regressor().fit(frame.astype({"day": float}), np.cos(np.arange(30.0)))
+    alone = quick_regressor().fit(frame[["day"]], np.cos(np.arange(30.0)))
+    assert kept.columns_.names == ("day", "x")
+    assert alone.columns_.names == ("day",)
+
+
+def test_what_is_left_out_is_not_repeated_in_cross_validation():
+    rng = np.random.default_rng(0)
+    names = [f"person {number}" for number in range(60)]
+    frame = pd.DataFrame({"who in folds": names, "x": rng.normal(size=60)})
+    with pytest.warns(TableWarning) as said:
+        cross_val_score(quick_regressor(), frame, frame["x"], cv=3)
+    assert len(said) == 1
+
+
+def test_a_file_keeps_what_is_left_out_and_what_is_pooled(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "who": [f"person {number}" for number in range(60)],
+            "town": ["Ely"] * 30 + ["Wells"] * 24 + ["Bath", "York", "Hull"] * 2,
+            "x": rng.normal(size=60),
+        }
+    )
+    frame.loc[3, "x"] = np.nan
+    with pytest.warns(TableWarning):
+        model = quick_regressor().fit(frame, rng.normal(size=60))
+    model.save(tmp_path / "m.islab")
+    assert islab.load(tmp_path / "m.islab").columns_ == model.columns_
+
+
+@pytest.mark.parametrize("size", [20.0, 400.0])
+def test_one_row_of_a_rare_level_carries_no_huge_effect(size):
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame({"area": rng.normal(size=n), "feature": ["none"] * 180 + ["shed"] * 120})
+    y = frame["area"] + 0.5 * rng.normal(size=n)
+    frame.loc[7, "feature"] = "lift"
+    y[7] -= size
+    model = ISLaBRegressor(n_restarts=1, random_state=0, posterior="independent").fit(frame, y)
+    assert model.columns_.names == ("area", "feature=shed")
+    with_lift, without = model.predict(frame.iloc[[7, 7]].assign(feature=["lift", "none"]))
+    assert abs(with_lift - without) < 0.5
+
+
+def test_one_row_without_measurements_carries_no_huge_effect():
+    rng = np.random.default_rng(0)
+    species = np.repeat([0, 1, 2], 60)
+    frame = pd.DataFrame({"bill": rng.normal(species, 0.5), "mass": rng.normal(-species, 0.5)})
+    frame.loc[3] = np.nan
+    model = ISLaBClassifier(n_restarts=1, random_state=0, posterior="independent")
+    model.fit(frame, species)
+    assert model.columns_.names == ("bill", "mass")
+    unknown = model.predict_proba(pd.DataFrame({"bill": [np.nan], "mass": [np.nan]}))
+    assert unknown.min() > 1e-6
 
 
 def test_whole_numbers_that_do_not_count_are_fine():

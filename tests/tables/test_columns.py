@@ -4,7 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from islab.tables.columns import MISSING_LEVEL, ColumnEncoder
+from islab.tables.columns import (
+    MISSING_LEVEL,
+    OTHER_LEVEL,
+    ColumnEncoder,
+    TableWarning,
+    fewest_rows,
+)
 
 
 def learn(table, missing="impute", **options):
@@ -142,9 +148,9 @@ def test_levels_that_are_spelled_alike_are_one():
 
 def test_text_that_says_missing_is_missing():
     encoder, covariates = learn(pd.DataFrame({"a": [MISSING_LEVEL, None, "b", "c"]}))
-    assert encoder.variables[0].levels == (MISSING_LEVEL, "b", "c")
+    assert encoder.variables[0].levels == ("b", "c", MISSING_LEVEL)
     np.testing.assert_array_equal(covariates[0], covariates[1])
-    np.testing.assert_allclose(encoder.variables[0].shares, [0.5, 0.25, 0.25])
+    np.testing.assert_allclose(encoder.variables[0].shares, [0.25, 0.25, 0.5])
 
 
 def test_a_column_without_values_is_ignored_with_a_warning():
@@ -177,21 +183,99 @@ def test_numbers_read_as_text_because_of_one_cell_are_refused():
 
 
 def test_such_a_column_is_fine_when_declared_categorical():
-    values = [str(number) for number in range(30)] + ["unknown"]
+    values = [str(number) for number in range(30)] * 4 + ["unknown"] * 4
     encoder, _ = learn(pd.DataFrame({"age": pd.Categorical(values)}))
     assert len(encoder.names) == 31
 
 
-def test_text_that_no_rows_share_is_refused():
-    table = pd.DataFrame({"id": [f"patient {number}" for number in range(30)]})
-    with pytest.raises(ValueError, match="30 different texts in the 30 rows of column 'id'"):
-        learn(table)
+def test_text_that_no_rows_share_is_left_out_and_said_in_one_warning():
+    rows = range(30)
+    table = pd.DataFrame(
+        {
+            "id": [f"P-{number}" for number in rows],
+            "notes": [f"came in on day {number} with pain" for number in rows],
+            "x": np.sin(rows),
+        }
+    )
+    with pytest.warns(TableWarning, match="2 columns left out") as said:
+        encoder, covariates = learn(table)
+    assert len(said) == 1
+    assert "'id': text that differs from row to row; 'notes': free text" in str(said[0].message)
+    np.testing.assert_array_equal(covariates[:, 0], table["x"])
+    np.testing.assert_array_equal(encoder.encode(table.assign(id=None)), covariates)
 
 
-def test_too_many_levels_are_refused():
-    table = pd.DataFrame({"c": pd.Categorical([str(number) for number in range(1001)])})
-    with pytest.raises(ValueError, match="1001 levels in column 'c'"):
-        learn(table)
+def test_a_table_of_nothing_but_ids_is_refused_with_the_remedy():
+    with pytest.raises(ValueError, match=r"Got no column that can help.*declare a column"):
+        learn(pd.DataFrame({"id": [f"P-{number}" for number in range(30)]}))
+
+
+# -- rare levels and gaps ----------------------------------------------------------------------
+
+
+def repeated(**counts):
+    """A column of levels, each so many times."""
+    return [level for level, count in counts.items() for _ in range(count)]
+
+
+def test_levels_of_fewer_than_log_n_rows_are_pooled_and_named():
+    column = repeated(a=60, b=32, c=4, d=3, e=1)
+    encoder, covariates = learn(pd.DataFrame({"c": column}))
+    variable = encoder.variables[0]
+    assert fewest_rows(100) == 4
+    assert variable.levels == ("a", "b", "c", OTHER_LEVEL)
+    assert (variable.pooled, variable.n_pooled) == (("d", "e"), 2)
+    np.testing.assert_array_equal(covariates.sum(axis=0), [60, 32, 4, 4])
+
+
+def test_rare_levels_that_are_too_few_even_together_are_of_unknown_level():
+    table = pd.DataFrame({"c": repeated(a=60, b=39, d=1)})
+    encoder, covariates = learn(table)
+    assert encoder.names == ("c=b",)
+    np.testing.assert_allclose(covariates[-1], 39 / 99)
+    # Seen in training, so that nothing is said of it later.
+    np.testing.assert_array_equal(encoder.encode(table), covariates)
+
+
+def test_a_new_level_is_taken_for_a_rare_one_with_a_warning():
+    encoder, _ = learn(pd.DataFrame({"c": repeated(a=60, b=30, d=3, e=3, f=4)}))
+    with pytest.warns(UserWarning, match="Got 'z' in 1 rows.*predicted as of rare level"):
+        covariates = encoder.encode(pd.DataFrame({"c": ["z", "d"]}))
+    np.testing.assert_array_equal(covariates[0], covariates[1])
+
+
+def test_a_column_of_more_levels_than_a_file_holds_pools_the_rarest():
+    levels = [f"{number:04}" for number in range(1200)]
+    column = pd.Categorical(np.repeat(levels, 10))
+    encoder, covariates = learn(pd.DataFrame({"c": column}))
+    assert len(encoder.names) == 1001
+    assert encoder.variables[0].n_pooled == 200
+    np.testing.assert_array_equal(covariates.sum(axis=1), 1)
+
+
+def test_a_gap_in_too_few_rows_has_no_covariate_and_no_warning():
+    values = np.arange(100.0)
+    few, enough = values.copy(), values.copy()
+    few[:3], enough[:4] = np.nan, np.nan
+    encoder, _ = learn(pd.DataFrame({"few": few, "enough": enough}))
+    assert encoder.names == ("few", "enough", "enough (missing)")
+    later = encoder.encode(pd.DataFrame({"few": [np.nan], "enough": [1.0]}))
+    np.testing.assert_allclose(later, [[values[3:].mean(), 1, 0]])
+
+
+@pytest.mark.parametrize("n_rare", [1, 4, 20, 50])
+def test_two_values_are_two_deviations_apart_however_rare_one_is(n_rare):
+    rare = np.arange(100) < n_rare
+    text = np.where(rare, "yes", "no") if n_rare >= 4 else np.where(np.arange(100) % 2, "u", "v")
+    standard = standardised(pd.DataFrame({"flag": rare, "code": 3.0 + 4 * rare, "text": text}))
+    np.testing.assert_allclose(np.ptp(standard, axis=0), 2)
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
+
+
+def test_weights_count_in_what_is_rare():
+    table = pd.DataFrame({"c": repeated(a=60, b=38, d=1, e=1)})
+    encoder, _ = learn(table, sample_weight=np.repeat([1.0, 5.0], [98, 2]))
+    assert encoder.variables[0].levels == ("a", "b", "d", "e")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ from islab.tables.frames import (
     column_names,
     is_frame,
     n_rows,
-    row_numbers,
     rows_where,
 )
 from islab.tables.targets import target_scale
@@ -113,13 +112,6 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         self.disagreement_ = (
             self._checked_median(covariates, offset) if self.compares_median else None
         )
-        for name in row_numbers(X):
-            warnings.warn(
-                f"Column {name!r} counts the rows; if it is an id, it cannot help to predict new "
-                "rows: try to drop it.",
-                UserWarning,
-                stacklevel=5,
-            )
         if not len(self.network_.covariates):
             self._warn_of_nothing(x, _beside_offset(y, shift, likelihood))
 

@@ -22,6 +22,7 @@ from islab.io.schema import (
     CategoryRecord,
     ColumnsRecord,
     Held,
+    LeftOutRecord,
     NumberRecord,
     TableRecord,
     TargetRecord,
@@ -31,7 +32,7 @@ from islab.io.schema import (
     plain_param,
 )
 from islab.learn.history import COLUMNS, History
-from islab.tables.columns import MISSING, Category, ColumnEncoder, Number, Variable
+from islab.tables.columns import MISSING, Category, ColumnEncoder, LeftOut, Number, Variable
 from islab.tables.offsets import OffsetColumns
 
 Arrays = dict[str, NDArray]
@@ -143,17 +144,24 @@ def _columns(record: ColumnsRecord) -> ColumnEncoder:
     return ColumnEncoder(variables, record.missing)
 
 
-def _variable(record: NumberRecord | CategoryRecord) -> Variable:
+def _variable(record: NumberRecord | CategoryRecord | LeftOutRecord) -> Variable:
+    if isinstance(record, LeftOutRecord):
+        return LeftOut(record.name, record.reason)
     if isinstance(record, NumberRecord):
         if not record.low <= record.fill <= record.high:
             raise ValueError(f"column {record.name!r} has a mean outside its range")
-        return Number(record.name, record.fill, record.low, record.high, record.indicator)
+        return Number(
+            record.name, record.fill, record.low, record.high, record.indicator, record.gaps
+        )
     levels, shares = tuple(record.levels), tuple(record.shares)
     if len(levels) != len(shares) or len(set(levels)) < len(levels):
         raise ValueError(f"column {record.name!r} has levels without a share, or one twice")
     if abs(sum(shares) - 1) > 1e-6:
         raise ValueError(f"column {record.name!r} has shares that do not sum to 1")
-    return Category(record.name, levels, shares)
+    pooled = tuple(record.pooled)
+    if record.n_pooled < len(pooled) or set(pooled) & set(levels):
+        raise ValueError(f"column {record.name!r} has rare levels that do not add up")
+    return Category(record.name, levels, shares, pooled, record.n_pooled)
 
 
 def _scale(columns: ColumnEncoder, outputs: tuple[str, ...], held: Held) -> Scale:

@@ -19,7 +19,7 @@ Arrays = dict[str, NDArray]
 Record = TypeVar("Record", bound=Struct)
 
 MOST_LAYERS = 1000
-MOST_LEVELS = 1001  # the limit of fits, and the missing one
+MOST_LEVELS = 1002  # the limit of fits, the others and the missing one
 MOST_NESTED = 4
 MOST_DRAWS = 1_000_000
 
@@ -38,17 +38,25 @@ class NumberRecord(Struct, tag_field="kind", tag="number"):
     low: float
     high: float
     indicator: bool
+    gaps: bool = False
 
 
 class CategoryRecord(Struct, tag_field="kind", tag="category"):
     name: str
     levels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
     shares: list[Share]
+    pooled: Annotated[list[str], Meta(max_length=MOST_LEVELS)] = []
+    n_pooled: Size = 0
+
+
+class LeftOutRecord(Struct, tag_field="kind", tag="left out"):
+    name: str
+    reason: Line
 
 
 class ColumnsRecord(Struct):
     missing: str
-    variables: Annotated[list[NumberRecord | CategoryRecord], Meta(min_length=1)]
+    variables: Annotated[list[NumberRecord | CategoryRecord | LeftOutRecord], Meta(min_length=1)]
 
 
 class ArchitectureRecord(Struct):

@@ -43,6 +43,7 @@ class Setting:
         own = covariates[self.first : self.first + width]
         if isinstance(self.variable, Number):
             return None if self.variable.indicator and own[1] else float(own[0])
+        assert isinstance(self.variable, Category)  # one that is left out has no covariates
         codes = level_codes(self.variable)
         return int(np.abs(codes - own).sum(axis=1).argmin())
 
@@ -53,6 +54,7 @@ class Setting:
             value = "missing" if state is None else number(float(state))
         else:
             assert isinstance(state, int)
+            assert isinstance(self.variable, Category)
             value = on_one_line(level_names(self.variable)[state])
         return f"{on_one_line(self.variable.name)} = {value}"
 
@@ -63,6 +65,7 @@ class Setting:
             codes = level_codes(self.variable)[:, self.columns]
             levels = [printable(name) for name in level_names(self.variable)]
             return {**shared, "kind": "category", "levels": levels, "codes": codes.tolist()}
+        assert isinstance(self.variable, Number)
         return {
             **shared,
             "kind": "number",
@@ -109,7 +112,7 @@ def level_codes(variable: Category) -> Float:
 
 def _reach(variable: Variable, values: Float) -> tuple[float, float, float]:
     """The range of the variable in training, and a round step for it."""
-    if isinstance(variable, Category):
+    if not isinstance(variable, Number):
         return 0.0, 0.0, 1.0
     low, high = variable.low, variable.high
     given = values[values != variable.fill]  # what is missing is no whole number

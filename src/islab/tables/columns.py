@@ -4,10 +4,16 @@ A *variable* is a column of the user's table; it becomes one covariate or severa
 numbers, and missing ones get the training mean and a covariate of their own that says so. Text
 becomes one covariate for each level (one in all if there are two levels), and a missing value is
 a level. The kind of a variable is learned once, from the training table.
+
+A level, or a gap, that fewer than log n of n rows share has no covariate of its own: one weight
+costs about log(n) / 2 nats, so that such a level could pay for it only with an effect larger than
+the residual SD. Covariates of two values stay on their natural scale: a change from one to the
+other counts as two standard deviations of a number, however rare one of them is.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -31,10 +37,17 @@ from islab.tables.reading import (
 
 MISSING = ("impute", "error")
 MISSING_LEVEL = "(missing)"
+OTHER_LEVEL = "(other)"
 MOST_LEVELS = 1000
 FEW_LEVELS = 20
 NAMES_SHOWN = 5
+FEWEST_TO_COUNT = 20
+COUNTS_ROWS = "counts the rows"
+FREE_TEXT = "free text"
+DIFFERS = "text that differs from row to row"
 LEAST_SPREAD = 1e-12
+HALF = 0.5
+WORDS_OF_PROSE = 4
 SMALLEST_SCALE = 1e-150
 
 
@@ -46,7 +59,8 @@ class Number:
     fill: float  # stands in for missing values: the mean in training
     low: float  # least value in training
     high: float
-    indicator: bool  # whether values were missing in training, so that a covariate marks them
+    indicator: bool  # whether a covariate marks missing values: enough were missing in training
+    gaps: bool = False  # whether values were missing in training, but too few for a covariate
 
     @property
     def constant(self) -> bool:
@@ -70,7 +84,7 @@ class Number:
             column = numbers_from_text(column, self.name)
             _check(column, self.name, missing="impute")
         missing = np.isnan(column)
-        if missing.any() and not (self.indicator or self.constant):
+        if missing.any() and not (self.indicator or self.gaps or self.constant):
             warnings.warn(
                 f"Got missing values in {missing.sum()} rows of column {self.name!r}, which had "
                 f"none in training; they are replaced by the training mean, {self.fill:.6g}.",
@@ -80,14 +94,23 @@ class Number:
         values = np.where(missing | self.constant, self.fill, column)
         return np.column_stack([values, missing]) if self.indicator else values[:, None]
 
+    def natural_scale(self, covariates: Float) -> list[float]:
+        """For each of its covariates half the distance of two values; NaN where there are more."""
+        values = covariates[:, 0]
+        two = np.isin(values, (self.low, self.high, self.fill)).all() and not self.constant
+        scale = [(self.high - self.low) / 2 if two else np.nan]
+        return [*scale, HALF] if self.indicator else scale
+
 
 @dataclass(frozen=True)
 class Category:
     """A variable with levels."""
 
     name: str
-    levels: tuple[str, ...]  # those seen in training, the missing one last
+    levels: tuple[str, ...]  # with enough rows in training; then the others together, and missing
     shares: tuple[float, ...]  # of the training rows in each level: for rows of unknown level
+    pooled: tuple[str, ...] = ()  # too rare for a covariate, the most frequent first
+    n_pooled: int = 0  # all of them; the names of the rarest are not kept
 
     @property
     def _first(self) -> int:
@@ -108,11 +131,20 @@ class Category:
         labels = column if isinstance(column, Labels) else self._text_from_numbers(column)
         position = {level: number for number, level in enumerate(self.levels)}
         # The last entry serves code -1, a missing value.
-        known = [position.get(level, -1) for level in (*labels.levels, MISSING_LEVEL)]
-        codes = np.array(known, dtype=np.intp)[labels.codes]
-        self._warn_of_unknown(labels, codes)
+        names = (*labels.levels, MISSING_LEVEL)
+        # As rare levels are: as the others together, or if these are few, as of unknown level.
+        rest = position.get(OTHER_LEVEL, -1)
+        codes = np.array([position.get(name, rest) for name in names], dtype=np.intp)[labels.codes]
+        if self.n_pooled == len(self.pooled):
+            known = {*self.levels, *self.pooled}
+            new = np.array([name not in known for name in names])[labels.codes]
+            self._warn_of_unknown(labels, new)
         table = np.vstack([np.eye(len(self.levels)), self.shares])
         return table[codes][:, self._first :]
+
+    def natural_scale(self, covariates: Float) -> list[float]:
+        """For each of its covariates half the distance of 0 and 1."""
+        return [HALF] * covariates.shape[1]
 
     def _text_from_numbers(self, column: NDArray[np.float64]) -> Labels:
         labels = labelled(column, declared=True)
@@ -125,22 +157,52 @@ class Category:
             )
         return labels
 
-    def _warn_of_unknown(self, labels: Labels, codes: NDArray[np.intp]) -> None:
-        unknown = codes == -1
+    def _warn_of_unknown(self, labels: Labels, unknown: NDArray[np.bool_]) -> None:
         if unknown.any():
             seen = {labels.levels[code] if code >= 0 else None for code in labels.codes[unknown]}
             names = ["a missing value" if name is None else repr(name) for name in seen]
             warnings.warn(
                 f"Got {_listed(sorted(names))} in {unknown.sum()} rows of column {self.name!r}, "
                 f"not seen in training, which had {_listed(self.levels)}; these rows are "
-                "predicted as of unknown level.",
+                f"predicted as of {'rare' if OTHER_LEVEL in self.levels else 'unknown'} level.",
                 UserWarning,
                 stacklevel=3,
             )
 
 
-Variable = Number | Category
-KINDS: dict[str, type[Number] | type[Category]] = {"number": Number, "category": Category}
+@dataclass(frozen=True)
+class LeftOut:
+    """A variable that cannot help to predict new rows; any later content is accepted."""
+
+    name: str
+    reason: str
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def varies(self) -> tuple[bool, ...]:
+        return ()
+
+    def encode(self, column: Column) -> Float:
+        """No covariates, (rows, 0)."""
+        return np.empty((len(column), 0))
+
+    def natural_scale(self, covariates: Float) -> list[float]:
+        return []
+
+
+class TableWarning(UserWarning):
+    """What a fit leaves out of a table."""
+
+
+Variable = Number | Category | LeftOut
+KINDS: dict[str, type[Number] | type[Category] | type[LeftOut]] = {
+    "number": Number,
+    "category": Category,
+    "left out": LeftOut,
+}
 
 
 @dataclass(frozen=True)
@@ -170,13 +232,21 @@ class ColumnEncoder:
         sample_weight : (rows,), optional
             Weights of rows in means and standard deviations.
         """
-        variables, parts = [], []
-        for name, column in columns_of(table, names):
-            _check(column, name, missing)
-            variable = _learn_variable(column, name, sample_weight)
+        variables: list[Variable] = []
+        parts = []
+        counts_rows = dict.fromkeys(row_numbers(table), COUNTS_ROWS)
+        for place, (name, column) in enumerate(columns_of(table, names)):
+            reason = counts_rows.get(place) or _reason_to_leave_out(column)
+            variable: Variable
+            if reason:
+                variable = LeftOut(name, reason)
+            else:
+                _check(column, name, missing)
+                variable = _learn_variable(column, name, sample_weight)
             variables.append(variable)
             parts.append(variable.encode(column))
         _check_names(variables)
+        _warn_of_left_out(variables)
         _warn_of_rounded(variables)
         return cls(tuple(variables), missing), np.concatenate(parts, axis=1)
 
@@ -204,16 +274,23 @@ class ColumnEncoder:
     def encode(self, table: Any) -> Float:
         """Covariates in the user's units, (rows, covariates)."""
         parts = []
-        columns = columns_of(table, [variable.name for variable in self.variables])
+        names = [variable.name for variable in self.variables]
+        ignored = {v.name for v in self.variables if isinstance(v, LeftOut)}
+        columns = columns_of(table, names, ignored)
         for variable, (name, column) in zip(self.variables, columns, strict=True):
-            _check(column, name, self.missing)
+            if name not in ignored:
+                _check(column, name, self.missing)
             parts.append(variable.encode(column))
         return np.concatenate(parts, axis=1)
 
     def center_and_scale(
         self, covariates: Float, sample_weight: Float | None = None
     ) -> tuple[Float, Float]:
-        """Mean and standard deviation of the training rows; the value and 1 for a constant."""
+        """Mean and scale of the training rows; the value and 1 for a constant.
+
+        The scale is the standard deviation, and half the distance of those that take two values:
+        what a balanced one has, so that a rare value is not blown up.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             center = np.average(covariates, axis=0, weights=sample_weight)
             variance = np.average((covariates - center) ** 2, axis=0, weights=sample_weight)
@@ -226,6 +303,11 @@ class ColumnEncoder:
                 f"{covariates[:, number].max():.3g} in column {self.owners[number]!r}, expected a "
                 f"standard deviation above {SMALLEST_SCALE:g}; try another unit."
             )
+        parts = np.split(covariates, np.flatnonzero(np.diff(self.owner_index)) + 1, axis=1)
+        owners = [v for v in self.variables if v.covariates]
+        pairs = zip(owners, parts, strict=True)
+        natural = np.concatenate([v.natural_scale(part) for v, part in pairs])
+        scale = np.where(np.isnan(natural), scale, natural)
         # The rounded mean of equal numbers may differ from them.
         return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
 
@@ -257,6 +339,71 @@ def _check(column: Column, name: str, missing: str) -> None:
             int(absent.argmax()),
             ", expected no missing values; try missing='impute', or impute them beforehand.",
         )
+
+
+def row_numbers(table: Any) -> list[int]:
+    """Places of the whole-numbered columns that count the rows of a data frame up or down.
+
+    A table with nothing else keeps them: they may be a time.
+    """
+    import narwhals as nw
+
+    if isinstance(table, np.ndarray) or table.shape[0] < FEWEST_TO_COUNT:
+        return []
+    found, frame = [], nw.from_native(table, eager_only=True)
+    for place, series in enumerate(frame.iter_columns()):
+        if series.dtype.is_integer() and not series.null_count():
+            steps = np.diff(series.to_numpy().astype(np.int64))
+            if abs(steps[0]) == 1 and (steps == steps[0]).all():
+                found.append(place)
+    return found if len(found) < len(frame.columns) else []
+
+
+def _reason_to_leave_out(column: Column) -> str | None:
+    """Why text cannot help to predict new rows, if hardly any two rows share it."""
+    if not isinstance(column, Labels) or column.declared:
+        return None
+    numbers = sum(map(is_number, column.levels))
+    if len(column.levels) / 2 < numbers < len(column.levels):
+        return None  # numbers with a few words among them are an error
+    if len(column.levels) <= max(FEW_LEVELS, len(column) / 2):
+        return None
+    n_words = np.mean([len(level.split()) for level in column.levels])
+    return FREE_TEXT if n_words >= WORDS_OF_PROSE else DIFFERS
+
+
+def _warn_of_left_out(variables: list[Variable]) -> None:
+    """Says in one warning which columns are left out, why, and how to keep them."""
+    left = [v for v in variables if isinstance(v, LeftOut)]
+    if not left:
+        return
+    words = "; ".join(f"{v.name!r}: {v.reason}" for v in left)
+    if len(left) == len(variables):
+        raise ValueError(
+            f"Got no column that can help to predict new rows ({words}), expected at least one; "
+            "try to declare a column categorical, or to make numbers of it."
+        )
+    message = (
+        f"{counted(len(left), 'column')} left out ({words}); to keep one, make whole numbers "
+        "floats with astype(float), or text categorical with astype('category')."
+    )
+    if not (_called_by_machinery() and message in _SAID):
+        _SAID.add(message)
+        warnings.warn(message, TableWarning, stacklevel=2)
+
+
+_SAID: set[str] = set()
+
+
+def _called_by_machinery() -> bool:
+    """Whether a fit is one of many, of a cross-validation say, rather than the user's own."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(("islab.tables", "islab.estimators", "islab.baselines")):
+            return module.startswith(("sklearn.", "joblib.", "islab."))
+        frame = frame.f_back
+    return False
 
 
 def _warn_of_rounded(variables: list[Variable]) -> None:
@@ -303,47 +450,47 @@ def _learn_variable(column: Column, name: str, sample_weight: Float | None) -> V
     if not np.isfinite(mean):
         raise _too_large(name, values)
     low, high = float(values.min()), float(values.max())
+    counts = np.bincount(present, weights=sample_weight, minlength=2)
+    enough = bool(counts[0] >= fewest_rows(counts.sum())) and not present.all()
     # Rounding may move the mean of equal numbers away from them.
-    return Number(name, min(max(mean, low), high), low, high, indicator=not present.all())
+    mean = min(max(mean, low), high)
+    return Number(name, mean, low, high, indicator=enough, gaps=not (enough or present.all()))
+
+
+def fewest_rows(n_rows: float) -> float:
+    """Rows that must share a level, or a gap, for it to have a covariate: log n, rounded down."""
+    return np.floor(np.log(max(n_rows, 1.0)))
 
 
 def _learn_category(column: Labels, name: str, sample_weight: Float | None) -> Category:
     if not column.declared:
         _check_levels(column, name)
-    if len(column.levels) > MOST_LEVELS:
-        raise ValueError(
-            f"Got {len(column.levels)} levels in column {name!r}, expected at most {MOST_LEVELS}; "
-            "try to merge rare levels or drop the column."
-        )
-    order = sorted(range(len(column.levels)), key=lambda number: column.levels[number])
-    counts = np.bincount(column.codes + 1, weights=sample_weight, minlength=len(order) + 1)
-    levels = [column.levels[number] for number in order]
-    sizes = [counts[number + 1] for number in order]
+    counts = np.bincount(column.codes + 1, weights=sample_weight, minlength=len(column.levels) + 1)
+    sizes = {level: float(counts[number + 1]) for number, level in enumerate(column.levels)}
     if (column.codes == -1).any():
-        if MISSING_LEVEL in levels:
-            # A table that spells missing values as we do, and has others besides.
-            sizes[levels.index(MISSING_LEVEL)] += counts[0]
-        else:
-            levels.append(MISSING_LEVEL)
-            sizes.append(counts[0])
-    shares = (np.array(sizes, dtype=float) / counts.sum()).tolist()
-    return Category(name, tuple(levels), tuple(shares))
+        # A table may spell missing values as we do, and have others besides.
+        sizes[MISSING_LEVEL] = sizes.get(MISSING_LEVEL, 0.0) + float(counts[0])
+    n_rows, fewest = sum(sizes.values()), fewest_rows(sum(sizes.values()))
+    by_size = sorted(sizes, key=lambda level: (-sizes[level], level))
+    frequent = [level for level in by_size[:MOST_LEVELS] if sizes[level] >= fewest]
+    kept = {level: sizes[level] for level in frequent}
+    pooled = [level for level in by_size if level not in kept]
+    rest = sum(sizes[level] for level in pooled)
+    if pooled and (rest >= fewest or not kept):
+        kept[OTHER_LEVEL] = kept.get(OTHER_LEVEL, 0.0) + rest
+    last = {OTHER_LEVEL: 1, MISSING_LEVEL: 2} if pooled or counts[0] else {}
+    levels = sorted(kept, key=lambda level: (last.get(level, 0), level))
+    total = sum(kept.values()) or n_rows
+    shares = tuple(kept[level] / total for level in levels)
+    return Category(name, tuple(levels), shares, tuple(pooled[:MOST_LEVELS]), len(pooled))
 
 
 def _check_levels(column: Labels, name: str) -> None:
-    """Refuses text in a column of numbers, and text that no two rows share."""
+    """Refuses text in a column of numbers."""
     text = [level for level in column.levels if not is_number(level)]
     if text and len(text) < len(column.levels) / 2 and len(column.levels) > FEW_LEVELS:
         code = column.levels.index(text[0])
         raise text_among_numbers(text[0], int((column.codes == code).argmax()), name)
-    if len(column.levels) > max(FEW_LEVELS, len(column) / 2):
-        example = shortened(column.levels[0], LONGEST_CELL)
-        raise ValueError(
-            f"Got {len(column.levels)} different texts in the {len(column)} rows of column "
-            f"{name!r}, for example {example!r}, expected levels that rows share; try to "
-            "drop the column, to make numbers of it, or to declare it categorical (on the command "
-            "line, --text)."
-        )
 
 
 def _too_large(name: str, values: Float) -> ValueError:

@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 FEWEST_ROWS = 2
-FEWEST_TO_COUNT = 20
 
 
 def all_or_nothing(fit: Fit) -> Fit:
@@ -91,19 +90,6 @@ def column_names(estimator: Any) -> list[str]:
     if names is None:
         return [f"x{number}" for number in range(estimator.n_features_in_)]
     return [str(name) for name in names]
-
-
-def row_numbers(table: Any) -> list[str]:
-    """Columns of whole numbers that count the rows of a data frame up or down."""
-    if not is_frame(table) or n_rows(table) < FEWEST_TO_COUNT:
-        return []
-    frame, found = nw.from_native(table, eager_only=True), []
-    for series in frame.iter_columns():
-        if series.dtype.is_integer() and not series.null_count():
-            steps = np.diff(series.to_numpy().astype(np.int64))
-            if abs(steps[0]) == 1 and (steps == steps[0]).all():
-                found.append(str(series.name))
-    return found
 
 
 def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:

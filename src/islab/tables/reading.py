@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -46,8 +46,10 @@ class UnusableCell(ValueError):
         return UnusableCell, (self.found, self.row, self.rest)
 
 
-def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
-    """Name and content of each column of an array or of a data frame."""
+def columns_of(
+    table: Any, names: list[str], ignored: Collection[str] = ()
+) -> Iterator[tuple[str, Column]]:
+    """Name and content of each column of an array or of a data frame; of the ignored, NaN."""
     if isinstance(table, np.ndarray):
         for number, name in enumerate(names):
             yield name, table[:, number].astype(np.float64)
@@ -56,6 +58,9 @@ def columns_of(table: Any, names: list[str]) -> Iterator[tuple[str, Column]]:
 
     frame = nw.from_native(table, eager_only=True)
     for name, series in zip(names, frame.iter_columns(), strict=True):
+        if name in ignored:
+            yield name, np.full(len(series), np.nan)
+            continue
         try:
             column = _read(series, name)
             if isinstance(column, Labels):
