@@ -116,7 +116,8 @@ def test_columns_are_read_as_spelled_on_request(severity, tmp_path, capsys, opti
 
 
 def test_codes_are_categories_on_request(tmp_path, capsys):
-    codes = pd.DataFrame({"zip": [f"{n:03}" for n in range(60)], "y": np.arange(60) % 2})
+    zips = [f"{n:03}" for n in range(15) for _ in range(4)]
+    codes = pd.DataFrame({"zip": zips, "y": np.arange(60) % 2})
     codes.to_csv(tmp_path / "zip.csv", index=False)
     arguments = [tmp_path / "zip.csv", "--target", "y", "-o", tmp_path / "m.islab"]
     quick = ["--set", "max_epochs=2", "--set", "n_restarts=1", "--set", "hidden_layer_sizes=()"]
