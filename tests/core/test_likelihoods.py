@@ -10,6 +10,7 @@ from islab.core import families
 NAMES = list(families.likelihoods())
 NOISE = {
     "gaussian": np.array([0.5, 2.0, 0.1]),
+    "student_t": np.array([0.5, 2.0, 0.1]),
     "negative_binomial": np.array([0.5, 2.0, 0.1]),
 }
 N_SAMPLES = 100_000
@@ -37,6 +38,8 @@ def log_density(name, y, eta):
         return stats.multinomial.logpmf(y, 1, special.softmax(eta, axis=-1))
     if name == "gaussian":
         return stats.norm.logpdf(y, eta, np.sqrt(NOISE["gaussian"])).sum(axis=-1)
+    if name == "student_t":
+        return stats.t.logpdf(y, 4, eta, np.sqrt(NOISE[name])).sum(axis=-1)
     if name == "negative_binomial":
         size = 1 / NOISE[name]
         return stats.nbinom.logpmf(y, size, size / (size + np.exp(eta))).sum(axis=-1)

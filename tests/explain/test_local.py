@@ -17,6 +17,7 @@ LIKELIHOODS = [
     ("categorical", 3),
     ("poisson", 1),
     ("negative_binomial", 1),
+    ("student_t", 2),
 ]
 
 
@@ -127,6 +128,7 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "gaussian": lambda eta: eta,
         "bernoulli": lambda eta: 1 / (1 + np.exp(-eta)),
         "categorical": lambda eta: np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True),
+        "student_t": lambda eta: eta,
         "poisson": np.exp,
         "negative_binomial": np.exp,
     }[likelihood]

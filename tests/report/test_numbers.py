@@ -14,6 +14,7 @@ LIKELIHOODS = [
     ("categorical", 3),
     ("poisson", 1),
     ("negative_binomial", 1),
+    ("student_t", 1),
 ]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9
 
@@ -84,7 +85,8 @@ def test_draws_of_a_flow_are_pythons(scripted):
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "n_outputs"), [("gaussian", 2), ("poisson", 1), ("negative_binomial", 1)]
+    ("likelihood", "n_outputs"),
+    [("gaussian", 2), ("poisson", 1), ("negative_binomial", 1), ("student_t", 1)],
 )
 def test_intervals_of_new_values_are_pythons(scripted, likelihood, n_outputs):
     network = network_of(n_outputs, "leaky_relu", likelihood)

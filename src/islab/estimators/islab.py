@@ -312,9 +312,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
 
     Parameters
     ----------
-    likelihood : {"gaussian", "poisson", "negative_binomial"}
-        Real targets with noise of a learned size, counts, or counts that vary more than Poisson
-        counts, with a learned dispersion.
+    likelihood : {"gaussian", "poisson", "negative_binomial", "student_t"}
+        Real targets with noise of a learned size, normal or with outliers (Student-t); counts, or
+        counts that vary more than Poisson counts, with a learned dispersion.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"

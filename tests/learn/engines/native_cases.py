@@ -63,6 +63,7 @@ def make_case(
         "bernoulli": rng.integers(2, size=(n_rows, outputs)),
         "categorical": np.eye(outputs)[rng.integers(outputs, size=n_rows)],
         "gaussian": rng.standard_normal((n_rows, outputs)),
+        "student_t": rng.standard_t(2, size=(n_rows, outputs)),
         "poisson": rng.poisson(3, size=(n_rows, outputs)),
         "negative_binomial": rng.negative_binomial(2, 0.4, size=(n_rows, outputs)),
     }[likelihood]

@@ -14,6 +14,7 @@ def make_problem(rng, likelihood="gaussian", n_rows=40, n_covariates=3, n_output
     y = {
         "gaussian": lambda: rng.standard_normal((n_rows, outputs)),
         "bernoulli": lambda: rng.integers(2, size=(n_rows, outputs)).astype(float),
+        "student_t": lambda: rng.standard_t(3, size=(n_rows, outputs)),
         "poisson": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
         "negative_binomial": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
         "categorical": lambda: np.eye(outputs)[rng.integers(outputs, size=n_rows)],

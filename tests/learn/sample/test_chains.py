@@ -148,6 +148,7 @@ CASES = {
     "logistic network, Student-t slab": (Architecture(2, (2,), 1), "bernoulli", 4.0),
     "Poisson network": (Architecture(2, (2,), 1), "poisson", 0.0),
     "negative binomial network": (Architecture(2, (1,), 1), "negative_binomial", 0.0),
+    "Student-t noise": (Architecture(2, (1,), 1), "student_t", 0.0),
     "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
     "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
 }

@@ -24,6 +24,7 @@ from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, 
 from islab.core.families.negative_binomial import NegativeBinomial
 from islab.core.families.poisson import Poisson
 from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.student import StudentT
 
 __all__ = [
     "Activation",
@@ -101,7 +102,7 @@ def _shelf(family: Likelihood | Activation) -> dict:
 
 _TWO_CLASSES, _MANY_CLASSES = Bernoulli(), Categorical()
 
-for _family in (_TWO_CLASSES, _MANY_CLASSES, Gaussian(), Poisson(), NegativeBinomial()):
+for _family in (_TWO_CLASSES, _MANY_CLASSES, Gaussian(), Poisson(), NegativeBinomial(), StudentT()):
     register(_family)
 for _function in (Relu(), LeakyRelu(), Sigmoid(), Tanh(), Identity()):
     register(_function)

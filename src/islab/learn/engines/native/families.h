@@ -151,6 +151,32 @@ struct Gaussian {
     }
 };
 
+// Noise with heavy tails; `noise` is the square of its scale.
+template <class T>
+struct StudentT {
+    static constexpr const char* name = "student_t";
+    double df;
+    explicit StudentT(double constant) : df(constant) {}
+    double nll(const Outputs<T>& out) const {
+        const double log_pi = 1.1447298858494002;
+        const double known =
+            std::lgamma((df + 1) / 2) - std::lgamma(df / 2) - 0.5 * (log_pi + std::log(df));
+        const T n = T(df);
+        return independent_outputs(out, [&](Lanes<T> eta, Lanes<T> y, Index output) -> Cost<T> {
+            const T noise = out.noise[output];
+            const T constant = T(0.5 * std::log(double(noise)) - known);
+            const Lanes<T> error = eta - y, square = error * error;
+            const Lanes<T> tail = logarithm(Lanes<T>(T(1) + square / (n * noise)));
+            return {constant + T(0.5) * (n + T(1)) * tail,
+                    (n + T(1)) * error / (n * noise + square)};
+        });
+    }
+    Lanes<T> noise_term(Lanes<T> eta, Lanes<T> y, T noise) const {
+        const Lanes<T> error = y - eta, square = error * error;
+        return T(df + 1) * square / (T(df) + square / noise);
+    }
+};
+
 // Above the largest log rate the rate goes on as a straight line. Without log y!.
 template <class T>
 struct Poisson {
@@ -291,6 +317,6 @@ using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>
 
 template <class T>
 using Likelihoods =
-    List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>>;
+    List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>, StudentT<T>>;
 
 }  // namespace

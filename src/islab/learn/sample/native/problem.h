@@ -292,12 +292,44 @@ class NegativeBinomial final : public Likelihood {
     }
 };
 
+// Real numbers with noise of 4 degrees of freedom and scale sqrt(s2).
+class StudentT final : public Likelihood {
+   public:
+    bool has_dispersion() const override { return true; }
+
+    double row(const Problem& p, const double* f, const Vector& s2, std::size_t i) const override {
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double d = p.y[o * p.n + i] - f[o * p.n + i];
+            sum += log_constant - 0.5 * std::log(s2[o]) -
+                   0.5 * (df + 1) * std::log1p(d * d / (df * s2[o]));
+        }
+        return sum;
+    }
+
+    void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,
+                     double* curvature) const override {
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) {
+            const double d = p.y[at] - f[at], weight = p.row_weight(at % p.n), s = s2[at / p.n];
+            residual[at] = weight * (df + 1) * d / (df * s + d * d);
+            curvature[at] = weight * (df + 1) / ((df + 3) * s);
+        }
+    }
+
+   private:
+    static constexpr double df = 4;
+    // lgamma(5 / 2) - lgamma(2) - log(4 pi) / 2
+    static constexpr double log_constant = -0.9808292530117262;
+};
+
 inline std::unique_ptr<Likelihood> make_likelihood(const std::string& name) {
     if (name == "gaussian") return std::make_unique<Gaussian>();
     if (name == "bernoulli") return std::make_unique<Bernoulli>();
     if (name == "categorical") return std::make_unique<Categorical>();
     if (name == "poisson") return std::make_unique<Poisson>();
     if (name == "negative_binomial") return std::make_unique<NegativeBinomial>();
+    if (name == "student_t") return std::make_unique<StudentT>();
     throw std::invalid_argument("unknown likelihood: " + name);
 }
 
