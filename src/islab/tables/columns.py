@@ -1,9 +1,10 @@
 """From a table of numbers, booleans and text to the matrix of covariates a network reads.
 
 A *variable* is a column of the user's table; it becomes one covariate or several. Numbers stay
-numbers, and missing ones get the training mean and a covariate of their own that says so. Text
-becomes one covariate for each level (one in all if there are two levels), and a missing value is
-a level. The kind of a variable is learned once, from the training table.
+numbers, dates and durations are days, and missing ones get the training mean and a covariate of
+their own that says so. Text becomes one covariate for each level (one in all if there are two
+levels), and a missing value is a level. The kind of a variable is learned once, from the training
+table.
 
 A level, or a gap, that fewer than log n of n rows share has no covariate of its own: one weight
 costs about log(n) / 2 nats, so that such a level could pay for it only with an effect larger than
@@ -276,7 +277,8 @@ class ColumnEncoder:
         parts = []
         names = [variable.name for variable in self.variables]
         ignored = {v.name for v in self.variables if isinstance(v, LeftOut)}
-        columns = columns_of(table, names, ignored)
+        text = {v.name for v in self.variables if isinstance(v, Category)}
+        columns = columns_of(table, names, ignored, text)
         for variable, (name, column) in zip(self.variables, columns, strict=True):
             if name not in ignored:
                 _check(column, name, self.missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,6 +30,8 @@ Column = NDArray[np.float64] | Labels
 
 BOOLEANS = ("False", "True")
 LONGEST_CELL = 60
+MICROSECONDS = 86_400e6  # in a day
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
 
 
 class UnusableCell(ValueError):
@@ -47,9 +50,12 @@ class UnusableCell(ValueError):
 
 
 def columns_of(
-    table: Any, names: list[str], ignored: Collection[str] = ()
+    table: Any, names: list[str], ignored: Collection[str] = (), text: Collection[str] = ()
 ) -> Iterator[tuple[str, Column]]:
-    """Name and content of each column of an array or of a data frame; of the ignored, NaN."""
+    """Name and content of each column of an array or of a data frame.
+
+    Those ``ignored`` are NaN; those of ``text`` stay text even if all of it spells dates.
+    """
     if isinstance(table, np.ndarray):
         for number, name in enumerate(names):
             yield name, table[:, number].astype(np.float64)
@@ -63,6 +69,8 @@ def columns_of(
             continue
         try:
             column = _read(series, name)
+            if isinstance(column, Labels) and name not in text:
+                column = _days_if_dates(column)
             if isinstance(column, Labels):
                 "".join(column.levels).encode()
         except UnicodeEncodeError as error:
@@ -116,6 +124,12 @@ def _read(series: Any, name: str) -> Column:
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
+    if kind in (nw.Date, nw.Datetime):
+        if getattr(kind, "time_zone", None):
+            series = series.dt.replace_time_zone(None)  # as a clock on the wall shows it
+        return _in_days(series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]"))
+    if kind == nw.Duration:
+        return _in_days(series.cast(nw.Duration("us")).to_numpy().astype("timedelta64[us]"))
     if kind in (nw.String, nw.Categorical, nw.Enum):
         # Not all frames keep what is missing in a categorical column.
         values = np.where(series.is_null().to_numpy(), None, series.to_numpy())
@@ -136,6 +150,25 @@ def _read(series: Any, name: str) -> Column:
         "booleans or text; try to derive such columns from it (from a date: the year, the month, "
         "the days since a start) or drop it."
     )
+
+
+def _in_days(times: NDArray) -> NDArray[np.float64]:
+    """Dates as days since 1970, durations as days; NaN where there is none."""
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / MICROSECONDS)
+
+
+def _days_if_dates(column: Labels) -> Column:
+    """Text that spells dates, such as 2024-05-31 or 2024-05-31 14:30, as days; else as it is."""
+    import pandas as pd
+
+    if column.declared or not all(map(ISO_DATE.fullmatch, column.levels)):
+        return column
+    try:
+        times = pd.to_datetime(list(column.levels), format="ISO8601").to_numpy()
+    except ValueError:  # 2024-02-30
+        return column
+    # The last entry serves code -1, a missing value.
+    return np.append(_in_days(times.astype("datetime64[us]")), np.nan)[column.codes]
 
 
 def _label(value: Any) -> str:
