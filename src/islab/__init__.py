@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from islab.features import FeatureExtractor
     from islab.images import ISLaBImageClassifier
     from islab.io.store import load
+    from islab.tables.check import check
     from islab.tables.columns import TableWarning
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "SparseNetwork",
     "TableWarning",
     "__version__",
+    "check",
     "compare",
     "explain_global",
     "explain_local",
@@ -40,6 +42,7 @@ _HOMES = {
     "Posterior": "islab.core.posterior",
     "SparseNetwork": "islab.core.sparse",
     "TableWarning": "islab.tables.columns",
+    "check": "islab.tables.check",
     "compare": "islab.evaluate",
     "explain_global": "islab.explain",
     "explain_local": "islab.explain",

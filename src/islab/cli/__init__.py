@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from islab.cli import compare, demo, explain, fit, predict, report, summary
+from islab.cli import check, compare, demo, explain, fit, predict, report, summary
 from islab.core.names import printable, shortened
 
 COMMANDS = {
+    "check": check,
     "fit": fit,
     "predict": predict,
     "explain": explain,
@@ -26,6 +27,7 @@ COMMANDS = {
 }
 EXAMPLES = """\
 examples:
+  islab check patients.csv --target diagnosis
   islab fit patients.csv --target diagnosis -o model.islab
   islab summary model.islab
   islab predict model.islab new.csv -o predictions.csv --interval 0.9
