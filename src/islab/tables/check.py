@@ -186,4 +186,4 @@ def _agreement(ranks: Float, target: Float, numeric: bool) -> float:
     if n_in in (0, n):
         return 0.0
     auc = (ranks @ target - n_in * (n_in + 1) / 2) / (n_in * (n - n_in))
-    return 2 * abs(auc - 0.5)
+    return 2 * abs(float(auc) - 0.5)
