@@ -6,10 +6,11 @@ namespace islab::sample {
 
 namespace {
 
+#if defined(__GNUC__)
+
 typedef double Lanes __attribute__((vector_size(32), aligned(8)));
 constexpr std::size_t lanes = 4;
 
-inline const Lanes& load(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
 inline double total(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
 
 typedef long long Words __attribute__((vector_size(32)));
@@ -37,6 +38,19 @@ inline __attribute__((always_inline)) void exponential(Lanes& a) {
     sum = sum * r + 1.0;
     a = (Lanes)((Words)sum + ((Words)shifted << 52));
 }
+
+#else  // Compilers without vector types: one number at a time.
+
+typedef double Lanes;
+constexpr std::size_t lanes = 1;
+
+inline double total(const Lanes& a) { return a; }
+inline void exponential(Lanes& a) { a = std::exp(a); }
+
+#endif
+
+inline const Lanes& load(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
+inline void store(double* to, const Lanes& a) { *reinterpret_cast<Lanes*>(to) = a; }
 
 }  // namespace
 
@@ -74,11 +88,13 @@ void exponentials(double* out, const double* a, std::size_t n) {
     for (; i + lanes <= n; i += lanes) {
         Lanes value = load(a + i);
         exponential(value);
-        *reinterpret_cast<Lanes*>(out + i) = value;
+        store(out + i, value);
     }
-    Lanes rest{};
+    double rest[lanes] = {};
     for (std::size_t k = i; k < n; ++k) rest[k - i] = a[k];
-    exponential(rest);
+    Lanes value = load(rest);
+    exponential(value);
+    store(rest, value);
     for (std::size_t k = i; k < n; ++k) out[k] = rest[k - i];
 }
 
