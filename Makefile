@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := -m pip install --quiet --disable-pip-version-check
+PIP := -m pip install --quiet --no-compile --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 CPP := $(wildcard $(foreach room,engines sample,$(addprefix src/islab/learn/$(room)/native/*.,h cpp)))
@@ -14,7 +14,7 @@ CPP := $(wildcard $(foreach room,engines sample,$(addprefix src/islab/learn/$(ro
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow test-floors test-newest fuzz lint format bench reproduce docs wheel \
+.PHONY: setup demo test test-slow test-floors test-newest fuzz lint format bench reproduce docs wheel package \
   sanitized sanitize clean
 
 setup: $(DEVELOPED)
@@ -89,6 +89,16 @@ docs: setup
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# sdist and, from it, the wheel; both checked, and the wheel tried where no compiler can be found.
+package:
+	rm -rf dist && $(PYTHON) -m venv --clear build/package
+	build/package/bin/python $(PIP) build twine
+	ISLAB_REQUIRE_KERNEL=1 build/package/bin/python -m build
+	build/package/bin/twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/empty
+	CC=false CXX=false build/empty/bin/python $(PIP) dist/*.whl
+	cd build/empty && bin/islab demo
 
 # The native engine under AddressSanitizer and UBSan, built apart from the installed one.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1
