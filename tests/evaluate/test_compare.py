@@ -48,7 +48,7 @@ def test_numbers_have_the_scores_of_numbers(table, price, linear):
 
 def test_counts_are_compared_where_a_method_knows_them(table):
     visits = np.random.default_rng(0).poisson(3, len(table))
-    network = islab.ISLaBRegressor(likelihood="poisson", max_epochs=5, n_restarts=1, n_draws=10)
+    network = islab.ISLaBRegressor(likelihood="poisson", max_epochs=200, n_restarts=1, n_draws=10)
     found = compare(table, visits, {"network": network, "ridge": "ridge"}, seeds=1, task="counts")
     assert found.to_frame()["nll"].notna().sum() == 2
     assert "counts" in found.failures()["ridge"]
