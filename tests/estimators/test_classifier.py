@@ -119,7 +119,7 @@ def learned_from(monkeypatch, model, *data):
         problems.append(problem)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("islab.estimators.islab.fit_recipe", stop)
+    monkeypatch.setattr("islab.estimators.islab_base.fit_recipe", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data)
     return problems[0]

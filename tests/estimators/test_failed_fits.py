@@ -45,7 +45,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(kind, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("islab.estimators.islab.fit_recipe", stop)
+    monkeypatch.setattr("islab.estimators.islab_base.fit_recipe", stop)
     with pytest.raises(KeyboardInterrupt):
         model.fit(ROWS[:, :1], np.arange(20) % 2)
     assert vars(model) == before

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.compaction import drop_covariates
 from islab.core.network import forward
 from islab.core.scale import Scale
-from islab.core.sparse import SparseNetwork, drop_covariates
+from islab.core.sparse import SparseNetwork
 
 if TYPE_CHECKING:
     import pandas as pd

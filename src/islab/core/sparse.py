@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.compaction import compacted
 from islab.core.names import former_name
 from islab.core.network import forward, portions
-from islab.core.paths import active_weights, fed_units, heard_units
+from islab.core.paths import active_weights, fed_units
 from islab.core.scale import Scale
 
 if TYPE_CHECKING:
@@ -384,70 +385,6 @@ def used_multipliers(posterior: Posterior, chosen: Index) -> tuple[Float | None,
     assert posterior.input_index is not None
     inputs, index = np.unique(posterior.input_index[chosen], return_inverse=True)
     return posterior.multipliers[:, inputs].astype(float), index
-
-
-@dataclass(frozen=True, eq=False)
-class Compacted:
-    """What remains of an architecture, and where it stood there.
-
-    Attributes
-    ----------
-    architecture : Architecture
-    covariates, units : Index
-        Of the whole architecture.
-    unit_labels : (units,) int
-        Numbers of the units in their layers.
-    edges, weights : (edges,) int
-        Flat positions of the used weights, here and in the whole architecture.
-    order : (edges,) int
-        For each edge its number among the used weights of the whole architecture.
-    """
-
-    architecture: Architecture
-    covariates: Index
-    units: Index
-    unit_labels: Index
-    edges: Index
-    weights: Index
-    order: Index
-
-
-def compacted(full: Architecture, active: NDArray[np.bool_]) -> Compacted:
-    """The architecture of the used covariates and units of active weights."""
-    living = fed_units(full, active) & heard_units(full, active)
-    living[full.units[-1]] = True
-    remaining = full.keep_units([living[units] for units in full.units[:-1]])
-    covariates = np.flatnonzero(full.covariate_matrix(active).any(axis=0))
-    compact, positions = drop_covariates(remaining.architecture, covariates)
-    weights = remaining.weights[positions]
-    edges = np.flatnonzero(active[weights])
-    labels = np.concatenate([np.arange(width) for width in full.widths])
-    return Compacted(
-        architecture=compact,
-        covariates=covariates,
-        units=remaining.units,
-        unit_labels=labels[remaining.units],
-        edges=edges,
-        weights=weights[edges],
-        order=np.searchsorted(np.flatnonzero(active), weights[edges]),
-    )
-
-
-def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:
-    """The architecture that reads only these columns, and its weights' old flat positions."""
-    numbers = np.arange(architecture.n_weights)
-    parts = [
-        block.view(numbers)[:, columns] if block.source == "covariate" else block.view(numbers)
-        for block in architecture.blocks
-    ]
-    compact = Architecture(
-        n_covariates=len(columns),
-        hidden=architecture.hidden,
-        n_outputs=architecture.n_outputs,
-        input_skip=architecture.input_skip,
-        activation=architecture.activation,
-    )
-    return compact, np.concatenate([part.ravel() for part in parts])
 
 
 def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float, Float]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.compaction import drop_covariates
 from islab.core.posterior import Posterior
-from islab.core.sparse import drop_covariates
 from islab.learn.engines.base import LARGEST_LAMBDA
 
 Float = NDArray[np.floating]

@@ -1,0 +1,77 @@
+"""What is left of an architecture if only some of its weights are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.architecture import Architecture
+from islab.core.paths import fed_units, heard_units
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Compacted:
+    """What remains of an architecture, and where it stood there.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    covariates, units : Index
+        Of the whole architecture.
+    unit_labels : (units,) int
+        Numbers of the units in their layers.
+    edges, weights : (edges,) int
+        Flat positions of the used weights, here and in the whole architecture.
+    order : (edges,) int
+        For each edge its number among the used weights of the whole architecture.
+    """
+
+    architecture: Architecture
+    covariates: Index
+    units: Index
+    unit_labels: Index
+    edges: Index
+    weights: Index
+    order: Index
+
+
+def compacted(full: Architecture, active: NDArray[np.bool_]) -> Compacted:
+    """The architecture of the used covariates and units of active weights."""
+    living = fed_units(full, active) & heard_units(full, active)
+    living[full.units[-1]] = True
+    remaining = full.keep_units([living[units] for units in full.units[:-1]])
+    covariates = np.flatnonzero(full.covariate_matrix(active).any(axis=0))
+    compact, positions = drop_covariates(remaining.architecture, covariates)
+    weights = remaining.weights[positions]
+    edges = np.flatnonzero(active[weights])
+    labels = np.concatenate([np.arange(width) for width in full.widths])
+    return Compacted(
+        architecture=compact,
+        covariates=covariates,
+        units=remaining.units,
+        unit_labels=labels[remaining.units],
+        edges=edges,
+        weights=weights[edges],
+        order=np.searchsorted(np.flatnonzero(active), weights[edges]),
+    )
+
+
+def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:
+    """The architecture that reads only these columns, and its weights' old flat positions."""
+    numbers = np.arange(architecture.n_weights)
+    parts = [
+        block.view(numbers)[:, columns] if block.source == "covariate" else block.view(numbers)
+        for block in architecture.blocks
+    ]
+    compact = Architecture(
+        n_covariates=len(columns),
+        hidden=architecture.hidden,
+        n_outputs=architecture.n_outputs,
+        input_skip=architecture.input_skip,
+        activation=architecture.activation,
+    )
+    return compact, np.concatenate([part.ravel() for part in parts])

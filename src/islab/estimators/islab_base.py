@@ -1,0 +1,145 @@
+"""What the classifier and the regressor share: their parameters, and how weights are learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from islab.core import families
+from islab.core.architecture import Architecture
+from islab.estimators.base import Learned, Mask, NetworkEstimator
+from islab.estimators.learnable_covariates import learnable, over_all_covariates
+from islab.estimators.sampling import (
+    START_SPARSITY,
+    chosen_posterior,
+    sampling_plan,
+    starting_networks,
+)
+from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
+from islab.learn.engines import Problem
+from islab.learn.fit import Fit
+from islab.learn.fit import fit as fit_recipe
+from islab.learn.recipe import Recipe
+from islab.learn.sample import sample_posterior
+
+
+class ISLaBEstimator(NetworkEstimator):
+    """Parameters of both estimators, and the recipe they stand for."""
+
+    compares_median = True
+    takes_offset = True
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Any = "auto",
+        activation: str = "auto",
+        posterior: str = "independent",
+        flow: str = "iaf",
+        n_transforms: int = 2,
+        input_skip: bool = True,
+        sparsity: Any = "auto",
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        slab_df: float | None = None,
+        inclusion_init: Any = "auto",
+        batch_size: Any = "auto",
+        learning_rate_init: Any = "auto",
+        max_epochs: Any = "auto",
+        n_restarts: Any = "auto",
+        n_draws: int = 1000,
+        missing: str = "impute",
+        shrink: bool = True,
+        early_stopping: bool = False,
+        engine: str = "auto",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        checkpoint: str | Path | None = None,
+        on_interrupt: str = "auto",
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.posterior = posterior
+        self.flow = flow
+        self.n_transforms = n_transforms
+        self.input_skip = input_skip
+        self.sparsity = sparsity
+        self.prior_inclusion = prior_inclusion
+        self.prior_scale = prior_scale
+        self.slab_df = slab_df
+        self.inclusion_init = inclusion_init
+        self.batch_size = batch_size
+        self.learning_rate_init = learning_rate_init
+        self.max_epochs = max_epochs
+        self.n_restarts = n_restarts
+        self.n_draws = n_draws
+        self.missing = missing
+        self.shrink = shrink
+        self.early_stopping = early_stopping
+        self.engine = engine
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
+
+    def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        params = self.get_params(deep=False)
+        n_outputs = problem.y.shape[1]
+        n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
+        learned = replace(problem, x=problem.x[:, learnable(varies)])
+        kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
+        settings = params | {"posterior": kind}
+        if kind == "sampled":
+            settings |= {"posterior": "independent", "sparsity": START_SPARSITY}
+        n_learned = learned.x.shape[1]
+        recipe = make_recipe(settings, problem.n_rows, n_classes, n_learned, n_outputs)
+        found = fit_recipe(
+            learned,
+            likelihood,
+            recipe,
+            seed=seed,
+            engine=engine_choice(settings),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
+        )
+        whole = Architecture(len(varies), recipe.hidden, n_outputs, recipe.input_skip)
+        if kind == "sampled" and not found.interrupted:
+            return self._sample(learned, likelihood, found, recipe, varies, seed)
+        posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
+        return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
+
+    def _sample(
+        self,
+        problem: Problem,
+        likelihood: str,
+        found: Fit,
+        recipe: Recipe,
+        varies: Mask,
+        seed: int,
+    ) -> Learned:
+        """Chains from what variational runs found."""
+        networks = starting_networks(found)
+        net = replace(found.posterior.architecture, hidden=recipe.hidden)
+        posterior, interrupted = sample_posterior(
+            problem,
+            likelihood,
+            net,
+            networks,
+            sampling_plan(self.get_params(deep=False), len(networks)),
+            seed=seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
+        )
+        wide = posterior.over_columns(np.flatnonzero(learnable(varies)), len(varies))
+        return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
