@@ -16,6 +16,7 @@ Float = NDArray[np.floating]
 FEWEST_IN_TAIL = 5
 MOST_NUMBERS = 4_000_000
 STACKING_STEPS = 500
+PRIOR_ROOTS = 3
 
 
 def leave_one_out(log_likelihood: Float) -> tuple[Float, Float]:
@@ -98,10 +99,19 @@ def stacking_weights(elpd: Float) -> Float:
     ----------
     elpd : (chains, rows)
         Leave-one-out log densities under each chain.
+
+    Notes
+    -----
+    Chains that draw from the same posterior differ by chance only, and the shares that fit their
+    chance best mean nothing. A Dirichlet prior keeps such shares equal; it weighs as much as a
+    number of rows that grows with the square root of all.
     """
+    n_chains, n_rows = elpd.shape
+    prior = np.sqrt(n_rows) / PRIOR_ROOTS
     density = np.exp(elpd - elpd.max(axis=0))
-    weights = np.full(len(elpd), 1 / len(elpd))
+    weights = np.full(n_chains, 1 / n_chains)
     for _ in range(STACKING_STEPS):
         share = weights[:, None] * density
-        weights = (share / share.sum(axis=0)).mean(axis=1)
-    return weights / weights.sum()
+        weights = (share / share.sum(axis=0)).sum(axis=1) + prior
+        weights /= weights.sum()
+    return weights

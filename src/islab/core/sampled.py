@@ -97,6 +97,17 @@ class ChainDraws:
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.repeat(self.ends[draws] - sizes, sizes) + within, sizes
 
+    def state(self, draw: int) -> dict[str, NDArray]:
+        """Where a chain stood at a draw: slots, weights, bias, tau2, noise."""
+        edges = slice(self.ends[draw] - self.sizes[draw], self.ends[draw])
+        return {
+            "slots": self.slots[edges],
+            "weights": self.weights[edges],
+            "bias": self.biases[draw],
+            "tau2": self.tau2[draw],
+            "noise": self.noise[draw],
+        }
+
     def dense(self, draws: Index, n_weights: int) -> Float:
         """Flat weights of some draws, (draws, weights)."""
         at, sizes = self._edges_of(draws)

@@ -37,7 +37,7 @@ class ISLaBEstimator(NetworkEstimator):
         *,
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
-        posterior: str = "independent",
+        posterior: str = "auto",
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,

@@ -21,7 +21,6 @@ MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 # Variational runs find where chains start: they may use too many weights, but not too few.
 START_SPARSITY = 0.25
 CERTAIN = 1e6
-DEAREST_WEIGHT = 4.0
 DRAWS = 900
 
 
@@ -72,7 +71,7 @@ def sampling_plan(params: dict[str, Any], n_chains: int) -> SamplingPlan:
         prior["df"] = float(params["slab_df"])
     return SamplingPlan(
         n_draws=-(-DRAWS // n_chains),
-        price_of_weight=DEAREST_WEIGHT * level**3,
+        weight_price=(level / DEFAULT_SPARSITY) ** 2,
         prior=ChainPrior(**prior),
     )
 

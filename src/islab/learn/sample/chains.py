@@ -39,6 +39,8 @@ class ChainPrior:
     ----------
     inclusion_a, inclusion_b : float
         Beta prior of the inclusion probability, which is integrated out.
+    price : float
+        Log density that each weight must be worth besides.
     tau_shape, tau_scale : float
         Inverse gamma prior of the slab variance.
     noise_shape, noise_scale : float
@@ -51,6 +53,7 @@ class ChainPrior:
 
     inclusion_a: float = 1.0
     inclusion_b: float = 1.0
+    price: float = 0.0
     tau_shape: float = 1.0
     tau_scale: float = 1.0
     noise_shape: float = 1.0

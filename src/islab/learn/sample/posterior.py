@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,9 @@ class SamplingPlan:
         Steps between draws.
     most_rounds : int
         A chain that has not settled counts its draws as warm-up and draws again, at most so often.
-    price_of_weight : float
-        Log predictive density that a weight of the readable network must be worth.
+    weight_price : float
+        Log predictive density that a weight of the readable network must be worth, in units of
+        half the logarithm of the number of rows (that of the Bayesian information criterion).
     prior : ChainPrior
     effort : Effort
     """
@@ -61,7 +62,7 @@ class SamplingPlan:
     n_draws: int = 250
     every: int = 1
     most_rounds: int = 2
-    price_of_weight: float = 1.0
+    weight_price: float = 1.0
     prior: ChainPrior = field(default_factory=ChainPrior)
     effort: Effort = field(default_factory=Effort)
 
@@ -134,17 +135,23 @@ def sample_posterior(
             while any(sampler.running for sampler in samplers):
                 sleep(0.01)
     close(folder, interrupted)
-    chains = tuple(s.draws() for s in samplers if s.n_draws >= FEWEST_DRAWS)
+    drawn = [k for k, sampler in enumerate(samplers) if sampler.n_draws >= FEWEST_DRAWS]
+    chains = tuple(samplers[k].draws() for k in drawn)
     elpd = np.array([leave_one_out(chain.row_log_likelihood)[0] for chain in chains])
     weights = stacking_weights(elpd)
-    sample_fixed = partial(make_chain, problem, likelihood, architecture, prior=plan.prior)
+
+    def make(start: Start, seed: int, price: float) -> Any:
+        prior = replace(plan.prior, price=price)
+        return make_chain(problem, likelihood, architecture, start, seed, prior)
+
     best, price = choose_network(
         architecture,
+        [starts[k] for k in drawn],
         chains,
         weights,
         elpd,
-        sample_fixed,
-        price_of_weight=plan.price_of_weight,
+        make,
+        price_of_weight=plan.weight_price * np.log(max(problem.n_rows, 2)) / 2,
         n_draws=plan.n_draws,
         seed=seeds[-1],
     )

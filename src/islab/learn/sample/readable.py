@@ -1,10 +1,12 @@
 """The network to read, chosen from the draws.
 
-Candidates are median probability models: the weights that more than half of the draws use, or a
-larger share for smaller networks. Where most draws are linear, weights have the same meaning in all
-chains and the shares are those of the whole posterior. Hidden units have no identity across chains;
-there each chain has its own candidates. Each candidate's weights are sampled with its structure
-fixed, and the one that predicts best, less a price for each weight, is read.
+Every weight has a price: what it must be worth in log predictive density. Chains with that price in
+their prior, from the same starts, leave behind what is not worth it. Candidates are the median
+probability models of those chains and of the posterior itself: the weights that more than half of
+the draws use. Where most draws are linear, weights have the same meaning in all chains and the
+shares are those of the whole posterior; hidden units have no identity across chains, and there each
+chain has its own candidates. Each candidate's weights are sampled with its structure fixed, and the
+one that predicts best, less the price of its weights, is read.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ from islab.learn.sample.chains import Effort, Sampler, Start, chain_seeds
 Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
-SHARES = (0.5, 0.8, 0.95)
 CHAINS_TRIED = 2
 FIXED = Effort(toggles=0, edges=0, units=0)
 TRIAL_WARM_UP, TRIAL_DRAWS = 40, 100
+SEARCH = Effort(edges=16, units=4, parts=4)
+SEARCH_WARM_UP, SEARCH_DRAWS = 80, 60
 
 
 @dataclass(eq=False)
@@ -60,6 +63,7 @@ class Candidate:
 
 def choose_network(
     architecture: Architecture,
+    starts: Sequence[Start],
     chains: Sequence[ChainDraws],
     weights: Float,
     elpd: Float,
@@ -75,6 +79,8 @@ def choose_network(
     ----------
     architecture : Architecture
         All weights.
+    starts : sequence of Start
+        Of the chains.
     chains : sequence of ChainDraws
         With the log likelihood of the rows.
     weights : (chains,)
@@ -82,18 +88,22 @@ def choose_network(
     elpd : (chains, rows)
         Leave-one-out log densities.
     make : callable
-        Makes a chain of compiled code from ``start`` and ``seed``.
+        Makes a chain of compiled code from ``start``, ``seed`` and ``price``, of each weight.
     price_of_weight : float
         Log predictive density that a weight must be worth.
     n_draws : int
         Of the chosen network.
     seed : int
     """
-    structures = list(_structures(architecture, chains, weights))
+    search_seed, trial_seed = chain_seeds(seed, 2)
+    searched = list(
+        _searched(architecture, starts, chains, weights, make, price_of_weight, search_seed)
+    )
     candidates = []
-    seeds = chain_seeds(seed, len(structures))
-    for (used, alpha, draws), own in zip(structures, seeds, strict=True):
-        chain = make(start=_start(used, draws, architecture), seed=own)
+    for (used, alpha, draws), own in zip(
+        searched, chain_seeds(trial_seed, len(searched)), strict=True
+    ):
+        chain = make(start=_start(used, draws, architecture), seed=own, price=0.0)
         sampler = Sampler(chain, architecture, FIXED).run(TRIAL_WARM_UP, TRIAL_DRAWS, 1)
         candidates.append(Candidate(used, alpha, sampler))
     scores = [c.elpd().sum() - price_of_weight * len(c.used) for c in candidates]
@@ -105,26 +115,31 @@ def choose_network(
     return best, price
 
 
-def _structures(
-    architecture: Architecture, chains: Sequence[ChainDraws], weights: Float
+def _searched(
+    architecture: Architecture,
+    starts: Sequence[Start],
+    chains: Sequence[ChainDraws],
+    weights: Float,
+    make: Callable[..., Any],
+    price: float,
+    seed: int,
 ) -> Iterator[tuple[Index, Float, ChainDraws]]:
-    """Weights to read, their inclusion probabilities and the chain they come from."""
-    inclusion = [_inclusion(chain, architecture.n_weights) for chain in chains]
-    bent = [chain.bends_covariate(architecture).any(axis=1).mean() for chain in chains]
+    """Weights to read, their inclusion probabilities and the draws they come from."""
     order = np.argsort(-weights, kind="stable")[:CHAINS_TRIED]
-    if weights @ np.array(bent) < 0.5:
-        pooled = np.einsum("c,cw->w", weights, np.array(inclusion))
-        sources = [(pooled, chains[order[0]])]
-    else:
-        sources = [(inclusion[k], chains[k]) for k in order]
+    inclusion = np.array([_inclusion(chain, architecture.n_weights) for chain in chains])
+    bent = [chain.bends_covariate(architecture).any(axis=1).mean() for chain in chains]
+    pooled = weights @ inclusion if weights @ np.array(bent) < 0.5 else None
     seen = set()
-    for shares, chain in sources:
-        for share in SHARES:
-            kept = active_weights(architecture, shares > share)
-            used = np.flatnonzero(kept)
+    for number, own in zip(order, chain_seeds(seed, len(order)), strict=True):
+        chain = make(start=starts[number], seed=own, price=price)
+        small = Sampler(chain, architecture, SEARCH).run(SEARCH_WARM_UP, SEARCH_DRAWS, 1).draws()
+        shares = inclusion[number] if pooled is None else pooled
+        priced = _inclusion(small, architecture.n_weights)
+        for chosen_by, draws in ((shares, chains[number]), (priced, small)):
+            used = np.flatnonzero(active_weights(architecture, chosen_by > 0.5))
             if used.tobytes() not in seen:
                 seen.add(used.tobytes())
-                yield used, shares[used], chain
+                yield used, chosen_by[used], draws
 
 
 def _inclusion(chain: ChainDraws, n_weights: int) -> Float:

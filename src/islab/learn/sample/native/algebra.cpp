@@ -98,37 +98,52 @@ void exponentials(double* out, const double* a, std::size_t n) {
     for (std::size_t k = i; k < n; ++k) out[k] = rest[k - i];
 }
 
+namespace {
+
+// The products of `wide` columns with four others. Twelve sums at once hide the latency of the
+// additions, and each column that is loaded serves several of them.
+template <int wide>
+inline __attribute__((always_inline)) void products(double (*out)[4], const double* const* a,
+                                                    const double* const* b, std::size_t n) {
+    Lanes sums[wide][4] = {};
+    std::size_t r = 0;
+    for (; r + lanes <= n; r += lanes) {
+        const Lanes y0 = load(b[0] + r), y1 = load(b[1] + r), y2 = load(b[2] + r),
+                    y3 = load(b[3] + r);
+        for (int i = 0; i < wide; ++i) {
+            const Lanes x = load(a[i] + r);
+            sums[i][0] += x * y0;
+            sums[i][1] += x * y1;
+            sums[i][2] += x * y2;
+            sums[i][3] += x * y3;
+        }
+    }
+    for (int i = 0; i < wide; ++i)
+        for (int j = 0; j < 4; ++j) {
+            out[i][j] = total(sums[i][j]);
+            for (std::size_t k = r; k < n; ++k) out[i][j] += a[i][k] * b[j][k];
+        }
+}
+
+}  // namespace
+
 ISLAB_FOR_EACH_PROCESSOR
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
-    // Two by two: each column that is read serves two products.
-    for (std::size_t i = 0; i < size; i += 2) {
-        const double* a0 = columns[i];
-        const double* a1 = i + 1 < size ? columns[i + 1] : a0;
-        for (std::size_t j = 0; j <= i; j += 2) {
-            const double* b0 = columns[j];
-            const double* b1 = j + 1 < size ? columns[j + 1] : b0;
-            Lanes s00{}, s01{}, s10{}, s11{};
-            std::size_t r = 0;
-            for (; r + lanes <= n; r += lanes) {
-                const Lanes x0 = load(a0 + r), x1 = load(a1 + r), y0 = load(b0 + r),
-                            y1 = load(b1 + r);
-                s00 += x0 * y0;
-                s01 += x0 * y1;
-                s10 += x1 * y0;
-                s11 += x1 * y1;
-            }
-            double t00 = total(s00), t01 = total(s01), t10 = total(s10), t11 = total(s11);
-            for (; r < n; ++r) {
-                t00 += a0[r] * b0[r];
-                t01 += a0[r] * b1[r];
-                t10 += a1[r] * b0[r];
-                t11 += a1[r] * b1[r];
-            }
-            out[i * size + j] += t00;
-            if (j + 1 <= i) out[i * size + j + 1] += t01;
-            if (i + 1 < size) {
-                out[(i + 1) * size + j] += t10;
-                if (j + 1 < size) out[(i + 1) * size + j + 1] += t11;
+    constexpr std::size_t tall = 3, wide = 4, rows = 512;  // rows whose columns stay in the cache
+    for (std::size_t first = 0; first < n; first += rows) {
+        const std::size_t few = n - first < rows ? n - first : rows;
+        // Beyond the last column the last one is taken again, and its products are not used.
+        auto column = [&](std::size_t i) { return columns[i < size ? i : size - 1] + first; };
+        for (std::size_t i = 0; i < size; i += tall) {
+            const double* a[tall] = {column(i), column(i + 1), column(i + 2)};
+            const std::size_t last = i + tall < size ? i + tall : size;
+            for (std::size_t j = 0; j < last; j += wide) {
+                const double* b[wide] = {column(j), column(j + 1), column(j + 2), column(j + 3)};
+                double found[tall][wide];
+                products<tall>(found, a, b, few);
+                for (std::size_t p = i; p < last; ++p)
+                    for (std::size_t q = j; q < j + wide && q <= p; ++q)
+                        out[p * size + q] += found[p - i][q - j];
             }
         }
     }

@@ -151,10 +151,8 @@ class Chain {
             const int block = shape.block(unit, source);
             const double g = dot(pull.data(), column, n);
             const double h = 1 / state.tau2[block] + dot_squared(stiffness.data(), column, n);
-            const double odds =
-                std::log(model.prior.inclusion_a + k[block]) -
-                std::log(model.prior.inclusion_b + shape.block_size[block] - k[block] - 1);
-            const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) + odds;
+            const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) +
+                                model.log_odds(block, k[block]);
             found.push_back({source, 0.5 * gain});
             largest = std::max(largest, found.back().weight);
         };

@@ -107,6 +107,7 @@ struct Shape {
 
 struct Prior {
     double inclusion_a = 1, inclusion_b = 1;  // Beta prior of each block's inclusion probability
+    double price = 0;  // of each edge, in units of log density
     double tau_shape = 1, tau_scale = 1;      // inverse gamma prior of each block's slab variance
     double noise_shape = 1, noise_scale = 0.01;
     double bias_sd = 2.5;
@@ -224,6 +225,12 @@ class Model {
         return k;
     }
 
+    // Log prior odds of one more edge where a block has k.
+    double log_odds(int block, long k) const {
+        return std::log(prior.inclusion_a + k) -
+               std::log(prior.inclusion_b + shape.block_size[block] - k - 1) - prior.price;
+    }
+
     // Log prior of the structure, its inclusion probabilities integrated out.
     double log_structure(const std::vector<long>& k) const {
         double sum = 0;
@@ -233,7 +240,8 @@ class Model {
             if (size > 0)
                 sum += std::lgamma(prior.inclusion_a + used) +
                        std::lgamma(prior.inclusion_b + size - used) -
-                       std::lgamma(prior.inclusion_a + prior.inclusion_b + size);
+                       std::lgamma(prior.inclusion_a + prior.inclusion_b + size) -
+                       prior.price * used;
         }
         return sum;
     }

@@ -207,12 +207,6 @@ class OutputRegression {
         return -gain(pivot, at(j, size) * pivot, precision[j]);
     }
 
-    // Log prior odds of one more edge where a block has k.
-    double log_odds(int block, long k) const {
-        return std::log(model.prior.inclusion_a + k) -
-               std::log(model.prior.inclusion_b + model.shape.block_size[block] - k - 1);
-    }
-
     bool toggle(State&, Random& random) {
         if (size < 2) return false;
         const std::size_t j = 1 + random.below(static_cast<int>(size) - 1);
@@ -220,8 +214,8 @@ class OutputRegression {
         const int block = model.shape.block(unit, sources[j]);
         long& k = counts[block];
         const double change = in[j]
-                                  ? gain_of_leaving(j) - log_odds(block, k - 1)
-                                  : gain(at(j, j), at(j, size), precision[j]) + log_odds(block, k);
+                                  ? gain_of_leaving(j) - model.log_odds(block, k - 1)
+                                  : gain(at(j, j), at(j, size), precision[j]) + model.log_odds(block, k);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(j, in[j]);
         k += in[j] ? -1 : 1;
