@@ -134,7 +134,7 @@ class ISLaBEstimator(NetworkEstimator):
             likelihood,
             net,
             networks,
-            sampling_plan(self.get_params(deep=False), len(networks)),
+            sampling_plan(self.get_params(deep=False), problem, networks),
             seed=seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,

@@ -21,7 +21,9 @@ MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 # Variational runs find where chains start: they may use too many weights, but not too few.
 START_SPARSITY = 0.25
 CERTAIN = 1e6
-DRAWS = 900
+DRAWS = 900  # of all chains
+WORK = 5e7  # rows times weights that the steps of a chain may go through
+FEWEST_STEPS, MOST_STEPS = 150, 3000
 
 
 def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
@@ -52,8 +54,13 @@ def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
     return None
 
 
-def sampling_plan(params: dict[str, Any], n_chains: int) -> SamplingPlan:
+def sampling_plan(
+    params: dict[str, Any], problem: Problem, networks: list[SparseNetwork]
+) -> SamplingPlan:
     """How chains run for an estimator's parameters.
+
+    Steps are bounded by the work they make, not by the clock, so that the same data and seed give
+    the same draws on every machine.
 
     ``sparsity`` is the log predictive density that a weight of the readable network must be worth
     and, above its default, the weight of the prior on few weights.
@@ -69,8 +76,14 @@ def sampling_plan(params: dict[str, Any], n_chains: int) -> SamplingPlan:
         prior |= {"tau_shape": CERTAIN, "tau_scale": CERTAIN * variance}
     if params["slab_df"] is not None:
         prior["df"] = float(params["slab_df"])
+    weights = max(len(n.edges) for n in networks) + problem.x.shape[1] * problem.y.shape[1]
+    most_steps = int(min(max(WORK / (problem.n_rows * weights), FEWEST_STEPS), MOST_STEPS))
+    n_draws = -(-DRAWS // len(networks))
+    n_warm_up = min(n_draws, most_steps) // 3
     return SamplingPlan(
-        n_draws=-(-DRAWS // n_chains),
+        n_warm_up=n_warm_up,
+        n_draws=min(n_draws, most_steps - n_warm_up),
+        most_steps=most_steps,
         weight_price=(level / DEFAULT_SPARSITY) ** 2,
         prior=ChainPrior(**prior),
     )

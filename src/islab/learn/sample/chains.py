@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from islab.core.architecture import Architecture
 from islab.core.dependencies import needed
 from islab.core.families.activation import LEAKY_SLOPE
+from islab.core.mixing import mean_error
 from islab.core.priors import BIAS_TAU
 from islab.core.sampled import ChainDraws
 from islab.core.sparse import SparseNetwork
@@ -29,6 +30,7 @@ Float = NDArray[np.floating]
 State = dict[str, NDArray]
 
 STEPS_AT_ONCE = 10
+LARGEST_ERROR = 0.03  # of a probability that a covariate is used, in one chain
 
 
 @dataclass(frozen=True)
@@ -160,11 +162,11 @@ class Sampler:
     ) -> None:
         self.chain, self.architecture, self.effort = chain, architecture, effort
         self.checkpoint, self.running = checkpoint, False
-        self.n_warm_up, self.n_rounds, self.parts = 0, 1, list[State]()
+        self.n_warm_up, self.n_steps, self.every, self.parts = 0, 0, 1, list[State]()
         if checkpoint is not None and (saved := checkpoint.read()):
             with checkpoint.readable():
                 state, drawn = saved
-                self.n_warm_up, self.n_rounds = (int(n) for n in drawn.pop("counts"))
+                self.n_warm_up, self.n_steps, self.every = (int(n) for n in drawn.pop("counts"))
                 drawn.pop("finished")
                 chain.restore(state)
                 self.parts = [drawn] if drawn else []
@@ -174,45 +176,57 @@ class Sampler:
         return sum(len(part["ends"]) for part in self.parts)
 
     def settle(
-        self,
-        n_warm_up: int,
-        n_draws: int,
-        every: int,
-        most_rounds: int,
-        report: Callable | None = None,
+        self, n_warm_up: int, n_draws: int, most_steps: int = 0, report: Callable | None = None
     ) -> None:
-        """Runs; if the draws have not settled, counts them as warm-up and draws again."""
+        """Runs, and runs on with twice as many steps between draws until the draws suffice.
+
+        Draws that still moved away from the start count as warm-up; of others every second is kept.
+        """
         self.running = True
         try:
-            self.run(n_warm_up, n_draws, every, report)
-            while self.n_rounds < most_rounds and not self.draws().settled():
-                self.n_rounds, self.parts = self.n_rounds + 1, []
-                self.run(n_warm_up, n_draws, every, report)
+            self.run(n_warm_up, n_draws, report)
+            while not self._suffices() and self.n_steps + n_draws * self.every <= most_steps:
+                self.parts = self._every_second() if self.draws().settled() else []
+                self.every *= 2
+                self.run(n_warm_up, n_draws, report)
         finally:
             self.running = False
 
-    def run(
-        self, n_warm_up: int, n_draws: int, every: int, report: Callable | None = None
-    ) -> Sampler:
-        """Goes on until there were so many steps of warm-up and draws in all."""
+    def run(self, n_warm_up: int, n_draws: int, report: Callable | None = None) -> Sampler:
+        """Goes on until there were so many steps of warm-up and there are so many draws."""
         while self.n_warm_up < n_warm_up:
             size = min(STEPS_AT_ONCE, n_warm_up - self.n_warm_up)
-            self._steps(size, every, warming=True)
+            self._steps(size, warming=True)
             self.n_warm_up += size
             self._pause(size, report)
         while self.n_draws < n_draws:
             size = min(STEPS_AT_ONCE, n_draws - self.n_draws)
-            self.parts.append(self._steps(size * every, every, warming=False))
-            self._pause(size * every, report)
+            self.parts.append(self._steps(size * self.every, warming=False))
+            self._pause(size * self.every, report)
         return self
+
+    def _suffices(self) -> bool:
+        """Whether the draws have settled and say how probable the use of each covariate is."""
+        draws = self.draws()
+        used = draws.uses_covariate(self.architecture)[None].astype(float)
+        return draws.settled() and bool((mean_error(used) <= LARGEST_ERROR).all())
+
+    def _every_second(self) -> list[State]:
+        draws = self.draws()
+        return [_as_part(draws.take(np.arange(1, draws.n_draws, 2)))]
 
     def draws(self) -> ChainDraws:
         """All draws so far."""
         return _joined(self.parts, self.architecture, self.chain.counts())
 
-    def _steps(self, steps: int, every: int, *, warming: bool) -> State:
+    def _steps(self, steps: int, *, warming: bool) -> State:
+        self.n_steps += steps
         return self.chain.run(
-            steps=steps, every=every, warming=warming, keep_rows=not warming, **asdict(self.effort)
+            steps=steps,
+            every=self.every,
+            warming=warming,
+            keep_rows=not warming,
+            **asdict(self.effort),
         )
 
     def _pause(self, steps: int, report: Callable | None) -> None:
@@ -222,7 +236,7 @@ class Sampler:
                 self.chain.state(),
                 {
                     **drawn,
-                    "counts": np.array([self.n_warm_up, self.n_rounds]),
+                    "counts": np.array([self.n_warm_up, self.n_steps, self.every]),
                     "finished": np.array(False),
                 },
             )
@@ -234,15 +248,14 @@ def run_side_by_side(
     samplers: Sequence[Sampler],
     n_warm_up: int,
     n_draws: int,
-    every: int = 1,
-    most_rounds: int = 1,
+    most_steps: int = 0,
     *,
     n_jobs: int | None = None,
     report: Callable | None = None,
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
     jobs = (
-        delayed(sampler.settle)(n_warm_up, n_draws, every, most_rounds, report)
+        delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report)
         for sampler in samplers
     )
     Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
@@ -288,7 +301,9 @@ def sample_chains(
         )
         for start, own in zip(starts, chain_seeds(seed, len(starts)), strict=True)
     ]
-    run_side_by_side(samplers, n_warm_up, n_draws, every, n_jobs=n_jobs)
+    for sampler in samplers:
+        sampler.every = every
+    run_side_by_side(samplers, n_warm_up, n_draws, n_jobs=n_jobs)
     return [sampler.draws() for sampler in samplers]
 
 

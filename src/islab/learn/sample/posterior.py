@@ -47,10 +47,8 @@ class SamplingPlan:
     ----------
     n_warm_up, n_draws : int
         Steps before the first draw, and draws of each chain.
-    every : int
-        Steps between draws.
-    most_rounds : int
-        A chain that has not settled counts its draws as warm-up and draws again, at most so often.
+    most_steps : int
+        Chains whose draws do not suffice run on, for at most so many steps.
     weight_price : float
         Log predictive density that a weight of the readable network must be worth, in units of
         half the logarithm of the number of rows (that of the Bayesian information criterion).
@@ -60,8 +58,7 @@ class SamplingPlan:
 
     n_warm_up: int = 100
     n_draws: int = 250
-    every: int = 1
-    most_rounds: int = 2
+    most_steps: int = 0
     weight_price: float = 1.0
     prior: ChainPrior = field(default_factory=ChainPrior)
     effort: Effort = field(default_factory=Effort)
@@ -116,15 +113,14 @@ def sample_posterior(
         kept = None if folder is None else Checkpoint(folder / f"chain-{number}.npz", owner)
         samplers.append(Sampler(chain, architecture, plan.effort, kept))
     interrupted = False
-    n_steps = len(samplers) * (plan.n_warm_up + plan.n_draws * plan.every)
+    n_steps = len(samplers) * max(plan.n_warm_up + plan.n_draws, plan.most_steps)
     with SamplingBar(n_steps, enabled=verbose) as bar:
         try:
             run_side_by_side(
                 samplers,
                 plan.n_warm_up,
                 plan.n_draws,
-                plan.every,
-                plan.most_rounds,
+                plan.most_steps,
                 n_jobs=n_jobs,
                 report=bar.report,
             )

@@ -104,11 +104,11 @@ def choose_network(
         searched, chain_seeds(trial_seed, len(searched)), strict=True
     ):
         chain = make(start=_start(used, draws, architecture), seed=own, price=0.0)
-        sampler = Sampler(chain, architecture, FIXED).run(TRIAL_WARM_UP, TRIAL_DRAWS, 1)
+        sampler = Sampler(chain, architecture, FIXED).run(TRIAL_WARM_UP, TRIAL_DRAWS)
         candidates.append(Candidate(used, alpha, sampler))
     scores = [c.elpd().sum() - price_of_weight * len(c.used) for c in candidates]
     best = candidates[int(np.argmax(scores))]
-    best.sampler.run(TRIAL_WARM_UP, n_draws, 1)
+    best.sampler.run(TRIAL_WARM_UP, n_draws)
     highest = elpd.max(axis=0)
     lost = highest + np.log(weights @ np.exp(elpd - highest)) - best.elpd()
     price = ReadingPrice(float(lost.sum()), float(lost.std() * np.sqrt(len(lost))), len(lost))
@@ -132,7 +132,7 @@ def _searched(
     seen = set()
     for number, own in zip(order, chain_seeds(seed, len(order)), strict=True):
         chain = make(start=starts[number], seed=own, price=price)
-        small = Sampler(chain, architecture, SEARCH).run(SEARCH_WARM_UP, SEARCH_DRAWS, 1).draws()
+        small = Sampler(chain, architecture, SEARCH).run(SEARCH_WARM_UP, SEARCH_DRAWS).draws()
         shares = inclusion[number] if pooled is None else pooled
         priced = _inclusion(small, architecture.n_weights)
         for chosen_by, draws in ((shares, chains[number]), (priced, small)):

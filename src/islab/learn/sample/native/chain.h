@@ -98,9 +98,6 @@ class Chain {
         return true;
     }
 
-    // Newton steps of a proposal: a Gaussian posterior of output weights needs one.
-    int newton_steps(const Part& part) const { return exact(part) ? 1 : 2; }
-
     double slab_mixing() {
         return model.prior.df > 0 ? random.inverse_gamma(model.prior.df / 2, model.prior.df / 2)
                                   : 1.0;
@@ -202,7 +199,7 @@ class Chain {
     // The log acceptance ratio of moving from s to `next`, whose part is drawn here. `start` has
     // its activations.
     double jump(const Part& part, State start, State& next) {
-        const Proposal there(model, start, part, newton_steps(part));
+        const Proposal there(model, start, part);
         if (!there.ok) return -INFINITY;
         const Vector values = there.draw(there.mean, 0.0, random);
         next = std::move(start);
@@ -216,7 +213,7 @@ class Chain {
 
     // Log density of the present weights of a part, proposed from `start`.
     double way_back(const Part& part, State start) {
-        const Proposal back(model, start, part, newton_steps(part));
+        const Proposal back(model, start, part);
         if (!back.ok) return -INFINITY;
         return back.log_density(part_values(s, part), back.mean, 0.0);
     }
@@ -469,15 +466,14 @@ class Chain {
 
     void move_part(const Part& part, Move move) {
         double& share = keep[move - unit_move];
-        const int steps = move == all_move ? 1 : newton_steps(part);
         const Vector here = part_values(s, part);
-        const Proposal there(model, s, part, steps);
+        const Proposal there(model, s, part);
         if (!there.ok) return;
         const Vector values = there.draw(here, share, random);
         State next = s;
         set_part(next, part, values);
         model.forward(next, part);
-        const Proposal back(model, next, part, steps);
+        const Proposal back(model, next, part);
         if (!back.ok) return;
         double ratio = next.log_likelihood - s.log_likelihood +
                        back.log_density(here, values, share) -

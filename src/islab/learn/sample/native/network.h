@@ -107,7 +107,7 @@ struct Shape {
 
 struct Prior {
     double inclusion_a = 1, inclusion_b = 1;  // Beta prior of each block's inclusion probability
-    double price = 0;  // of each edge, in units of log density
+    double price = 0;                         // of each edge, in units of log density
     double tau_shape = 1, tau_scale = 1;      // inverse gamma prior of each block's slab variance
     double noise_shape = 1, noise_scale = 0.01;
     double bias_sd = 2.5;

@@ -2,9 +2,10 @@
 // made from them.
 //
 // A *part* is a set of units; its parameters are their biases and incoming weights. `Proposal`
-// takes a few Newton steps from where a state stands, a deterministic function of that point, and
-// puts a Gaussian around the place it reaches. Because the same function gives the density of the
-// reverse move, Metropolis-Hastings with it is exact however rough the Gaussian is.
+// takes a Newton step from where a state stands, a deterministic function of that point, and puts a
+// Gaussian around the place it reaches. Because the same function gives the density of the reverse
+// move, Metropolis-Hastings with it is exact however rough the Gaussian is. More steps cost more
+// than the moves they would have accepted.
 
 #pragma once
 
@@ -172,40 +173,17 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
     return q;
 }
 
-// A Gaussian for the values of a part, found from where the state stands.
+// A Gaussian for the values of a part: a Newton step from where the state stands.
 class Proposal {
    public:
-    Proposal(const Model& model, State s, const Part& part, int steps) : size(part_size(s, part)) {
-        double height = log_density(model, s, part);
-        for (int step = 0; step < steps; ++step) {
-            const Quadratic q = expand(model, s, part);
-            if (!q.ok) return;
-            const Vector here = part_values(s, part);
-            Vector move = q.gradient;
-            solve_lower(q.factor, move.data(), size);
-            solve_upper(q.factor, move.data(), size);
-            mean = here;
-            for (std::size_t i = 0; i < size; ++i) mean[i] += move[i];
-            factor = q.factor;
-            if (step + 1 == steps) break;
-            // Halve the step until it climbs.
-            bool climbed = false;
-            for (double share = 1; share > 0.1 && !climbed; share /= 2) {
-                State trial = s;
-                Vector values = here;
-                for (std::size_t i = 0; i < size; ++i) values[i] += share * move[i];
-                set_part(trial, part, values);
-                model.forward(trial, part);
-                const double now = log_density(model, trial, part);
-                if (now > height) {
-                    s = std::move(trial);
-                    climbed = true;
-                    if (now - height < 0.01) step = steps - 2;
-                    height = now;
-                }
-            }
-            if (!climbed) break;
-        }
+    Proposal(const Model& model, const State& s, const Part& part) : size(part_size(s, part)) {
+        Quadratic q = expand(model, s, part);
+        if (!q.ok) return;
+        solve_lower(q.factor, q.gradient.data(), size);
+        solve_upper(q.factor, q.gradient.data(), size);
+        mean = part_values(s, part);
+        for (std::size_t i = 0; i < size; ++i) mean[i] += q.gradient[i];
+        factor = std::move(q.factor);
         ok = true;
     }
 
@@ -238,13 +216,6 @@ class Proposal {
         }
         return log_diagonal(factor, size) -
                static_cast<double>(size) * (std::log(spread) + 0.5 * log_two_pi) - 0.5 * square;
-    }
-
-   private:
-    static double log_density(const Model& model, const State& s, const Part& part) {
-        double sum = s.log_likelihood;
-        for (int u : part) sum += model.log_weights(s, u);
-        return sum;
     }
 };
 

@@ -213,9 +213,9 @@ class OutputRegression {
         if (fixed_in[j]) return false;
         const int block = model.shape.block(unit, sources[j]);
         long& k = counts[block];
-        const double change = in[j]
-                                  ? gain_of_leaving(j) - model.log_odds(block, k - 1)
-                                  : gain(at(j, j), at(j, size), precision[j]) + model.log_odds(block, k);
+        const double change =
+            in[j] ? gain_of_leaving(j) - model.log_odds(block, k - 1)
+                  : gain(at(j, j), at(j, size), precision[j]) + model.log_odds(block, k);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(j, in[j]);
         k += in[j] ? -1 : 1;
