@@ -21,7 +21,7 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 LARGEST_DRIFT = 0.8  # between the halves of a chain, in standard deviations
-LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.01  # nats
+LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.1  # nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,9 +195,29 @@ class ReadingPrice:
     def words(self) -> str:
         """One line to print."""
         return (
-            f"log predictive density {self.difference:.1f} ± {self.se:.1f} lower than that of all "
-            f"draws ({self.difference / self.n_rows:.3f} a row)"
+            f"log predictive density {self.difference / self.n_rows:.3f} a row lower than that of "
+            f"all draws (SE {self.se / self.n_rows:.3f})"
         )
+
+
+@dataclass(frozen=True)
+class PredictionMixing:
+    """How well chains agree in what they predict for training rows.
+
+    Attributes
+    ----------
+    rhat, ess : float
+        The largest R-hat and the smallest effective number of draws among the rows.
+    pareto_k : float
+        Share of rows whose leave-one-out density is unreliable.
+    """
+
+    rhat: float
+    ess: float
+    pareto_k: float
+
+
+UNKNOWN_MIXING = PredictionMixing(np.nan, np.nan, np.nan)
 
 
 @dataclass(eq=False)
@@ -220,6 +240,8 @@ class SampledPosterior:
         The readable network that was chosen from the draws.
     price : ReadingPrice, optional
         What that network loses against all draws.
+    mixing : PredictionMixing
+        How well the chains agree in what they predict.
     n_weights_initial : int
         Weights of the architecture that training began with.
     scale : Scale, optional
@@ -232,13 +254,14 @@ class SampledPosterior:
     chain_weights: Float
     network: SparseNetwork | None = None
     price: ReadingPrice | None = None
+    mixing: PredictionMixing = UNKNOWN_MIXING
     n_weights_initial: int = 0
     scale: Scale | None = None
 
     def median(self) -> SparseNetwork:
         """The network to read."""
         assert self.network is not None
-        return replace(self.network, scale=self._scale)
+        return replace(self.network, scale=self.data_scale)
 
     def over_columns(self, columns: Index, n_covariates: int) -> SampledPosterior:
         """The same for data with further columns, which no draw uses.
@@ -310,7 +333,7 @@ class SampledPosterior:
 
     def sample_predictor(self, x: Float, n_draws: int) -> Float:
         """Linear predictor of evenly spaced draws on the scale of the data."""
-        scale = self._scale
+        scale = self.data_scale
         standard = scale.standardise(x)
         parts = self._by_chain(self.numbers(n_draws))
         drawn = [chain.predictor(self.architecture, standard, which) for chain, which in parts]
@@ -339,7 +362,7 @@ class SampledPosterior:
                 "lowest_chain": by_chain.min(axis=0),
                 "highest_chain": by_chain.max(axis=0),
             },
-            index=pd.Index(self._scale.names, name="covariate"),
+            index=pd.Index(self.data_scale.names, name="covariate"),
         )
 
     def pairs(self) -> pd.DataFrame:
@@ -349,15 +372,32 @@ class SampledPosterior:
         meet = [chain.pairs(self.architecture) for chain in self.chains]
         probability = np.tensordot(self.chain_weights, np.array(meet), axes=1)
         first, second = np.triu_indices(self.architecture.n_covariates, k=1)
-        names = np.array(self._scale.names, dtype=object)
+        names = np.array(self.data_scale.names, dtype=object)
         frame = pd.DataFrame(
             {"first": names[first], "second": names[second], "p": probability[first, second]}
         )
         kept = frame[frame["p"] > 0].sort_values("p", ascending=False, kind="stable")
         return kept.reset_index(drop=True)
 
+    def used_variables(self) -> tuple[tuple[str, ...], list[NDArray[np.bool_]]]:
+        """Names of the variables, and which of them each draw of each chain uses.
+
+        A variable is used if one of its covariates is.
+        """
+        owners = self.data_scale.variables
+        names = tuple(dict.fromkeys(owners))
+        number = {name: k for k, name in enumerate(names)}
+        place = np.array([number[owner] for owner in owners], dtype=np.intp)
+        used = []
+        for chain in self.chains:
+            own = np.zeros((chain.n_draws, len(names)), dtype=bool)
+            np.logical_or.at(own.T, place, chain.uses_covariate(self.architecture).T)
+            used.append(own)
+        return names, used
+
     @property
-    def _scale(self) -> Scale:
+    def data_scale(self) -> Scale:
+        """Names and scale of the data, plain ones if none are known."""
         plain = Scale.plain(self.architecture.n_covariates, self.architecture.n_outputs)
         return self.scale or plain
 

@@ -89,6 +89,12 @@ class PriceRecord(Struct):
     n_rows: Annotated[int, Meta(ge=1, lt=2**53)]
 
 
+class MixingRecord(Struct, frozen=True):
+    rhat: float | None = None
+    ess: float | None = None
+    pareto_k: float | None = None
+
+
 class SampledRecord(Struct):
     """Draws of chains and the network that was chosen from them."""
 
@@ -96,6 +102,7 @@ class SampledRecord(Struct):
     moves: list[dict[str, tuple[Size, Size]]]
     network: NetworkRecord
     price: PriceRecord | None = None
+    mixing: MixingRecord = MixingRecord()
 
 
 class OffsetRecord(Struct):

@@ -254,11 +254,9 @@ def run_side_by_side(
     report: Callable | None = None,
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
-    jobs = (
-        delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report)
-        for sampler in samplers
-    )
-    Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+    jobs = (delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report) for sampler in samplers)
+    # Chains of compiled code cannot leave the process, whatever backend the caller runs on.
+    Parallel(n_jobs=n_jobs, require="sharedmem")(jobs)
 
 
 def sample_chains(
