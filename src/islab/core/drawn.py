@@ -188,7 +188,7 @@ class DrawnNetworks:
             outputs=self.architecture.n_outputs,
             input_skip=self.architecture.input_skip,
             activation=kernel.name,
-            leak=kernel.constant,
+            constant=kernel.constant,
             slots=self.slots,
             weights=self.weights,
             ends=self.ends,

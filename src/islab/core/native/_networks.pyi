@@ -9,7 +9,7 @@ class Networks:
         outputs: int,
         input_skip: bool,
         activation: str,
-        leak: float,
+        constant: float,
         slots: NDArray,
         weights: NDArray,
         ends: NDArray,

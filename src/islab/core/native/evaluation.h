@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lanes.h"
+#include "families.h"
 #include "networks.h"
 
 namespace {
@@ -14,55 +14,6 @@ using namespace islab::networks;
 constexpr std::size_t block = 64;         // rows
 constexpr std::size_t group = 4 * lanes;  // rows whose sums are held in registers
 static_assert(block % group == 0, "a block is made of whole groups");
-
-// -- activations ------------------------------------------------------------------------------
-// A missing or infinite sum stays what it is.
-
-struct Identity {
-    explicit Identity(double) {}
-    Vec value(Vec z) const { return z; }
-    Vec slope(Vec, Vec) const { return fill(1); }
-};
-
-struct Relu {
-    explicit Relu(double) {}
-    Vec value(Vec z) const { return select(z <= 0.0, Vec{}, z); }
-    Vec slope(Vec z, Vec) const { return select(z > 0.0, fill(1), Vec{}); }
-};
-
-struct LeakyRelu {
-    double leak;
-    explicit LeakyRelu(double share) : leak(share) {}
-    Vec value(Vec z) const { return select(z <= 0.0, z * leak, z); }
-    Vec slope(Vec z, Vec) const { return select(z > 0.0, fill(1), fill(leak)); }
-};
-
-struct Sigmoid {
-    explicit Sigmoid(double) {}
-    Vec value(Vec z) const { return 1.0 / (1.0 + exponential(-z)); }
-    Vec slope(Vec, Vec value) const { return value * (1.0 - value); }
-};
-
-struct Tanh {
-    explicit Tanh(double) {}
-    Vec value(Vec z) const {
-        const Vec shrunk = exponential(-2.0 * magnitude(z));
-        const Vec size = (1.0 - shrunk) / (1.0 + shrunk);
-        return select(z < 0.0, -size, size);
-    }
-    Vec slope(Vec, Vec value) const { return 1.0 - value * value; }
-};
-
-template <template <class> class Task, class... Arguments>
-void with_activation(const Networks& net, Arguments... arguments) {
-    switch (net.activation) {
-        case Activation::identity: return Task<Identity>::run(net, arguments...);
-        case Activation::relu: return Task<Relu>::run(net, arguments...);
-        case Activation::leaky_relu: return Task<LeakyRelu>::run(net, arguments...);
-        case Activation::sigmoid: return Task<Sigmoid>::run(net, arguments...);
-        case Activation::tanh: return Task<Tanh>::run(net, arguments...);
-    }
-}
 
 // -- one network, one block -------------------------------------------------------------------
 
@@ -82,7 +33,7 @@ inline std::size_t whole_groups(std::size_t rows) { return (rows + group - 1) / 
 template <class Act>
 void forward(const Networks& net, std::size_t draw, std::size_t rows, double* values,
              double* slopes) {
-    const Act act(net.leak);
+    const Act act(net.constant);
     const std::size_t begin = net.first_unit[draw], n_hidden = net.n_hidden(draw);
     double* units = values + net.used.size() * block;
     for (std::size_t u = 0; u < net.n_units(draw); ++u) {
@@ -147,8 +98,8 @@ inline void backward(const Networks& net, std::size_t draw, std::size_t output, 
     const auto send = [&](std::size_t u, const double* flow) {
         for (std::size_t e = net.first_edge[begin + u]; e < net.first_edge[begin + u + 1]; ++e) {
             const std::size_t source = net.source[e];
-            double* to = source < n_used ? gradient + source * block
-                                         : flows + (source - n_used) * block;
+            double* to =
+                source < n_used ? gradient + source * block : flows + (source - n_used) * block;
             const Vec w = fill(net.weight[e]);
             for (std::size_t r = 0; r < rows; r += lanes)
                 store(to + r, load(to + r) + (flow ? w * load(flow + r) : w));
@@ -200,10 +151,8 @@ struct Slopes {
 // hold the way up.
 class Way {
    public:
-    Way(const Networks& net, double* memory)
-        : net(net), n_used(net.used.size()), slope_of_negative(net.activation == Activation::relu
-                                                                   ? 0.0
-                                                                   : net.leak) {
+    Way(const Networks& net, double slope_below, double* memory)
+        : net(net), n_used(net.used.size()), bends(slope_below != 1), slope_below(slope_below) {
         const std::size_t units = net.most_units * lanes, covariates = n_used * lanes;
         start = memory;
         delta = start + covariates;
@@ -245,14 +194,19 @@ class Way {
         } while (any(way < 1.0));
     }
 
-    double contribution(std::size_t covariate, std::size_t output, std::size_t k) const {
-        return delta[covariate * lanes + k] * gradient[(output * n_used + covariate) * lanes + k];
+    // (rows, used covariates, outputs)
+    void write(std::size_t rows, double* out) const {
+        for (std::size_t k = 0; k < rows; ++k)
+            for (std::size_t c = 0; c < n_used; ++c)
+                for (std::size_t o = 0; o < net.outputs; ++o)
+                    *out++ = delta[c * lanes + k] * gradient[(o * n_used + c) * lanes + k];
     }
 
    private:
     const Networks& net;
     const std::size_t n_used;
-    const double slope_of_negative;
+    const bool bends;
+    const double slope_below;  // of the activation below its bend; 1 above
     std::size_t begin = 0, n_hidden = 0;
     double *start, *delta, *z, *speed, *slope, *flow, *reach, *gradient;
 
@@ -260,8 +214,8 @@ class Way {
         Vec sum{};
         for (std::size_t e = net.first_edge[begin + u]; e < net.first_edge[begin + u + 1]; ++e) {
             const std::size_t source = net.source[e];
-            const double* from = source < n_used ? covariates + source * lanes
-                                                 : units + (source - n_used) * lanes;
+            const double* from =
+                source < n_used ? covariates + source * lanes : units + (source - n_used) * lanes;
             sum += net.weight[e] * load(from);
         }
         return sum;
@@ -271,21 +225,15 @@ class Way {
     void set_out() {
         for (std::size_t u = 0; u < n_hidden; ++u) {
             const Vec sum = net.bias[begin + u] + sum_over_edges(u, start, flow);
-            const Vec own = slope_of(sum);
+            const Vec own = select(sum > 0.0, fill(1), fill(slope_below));
             store(z + u * lanes, sum);
             store(slope + u * lanes, own);
             store(flow + u * lanes, sum * own);
         }
     }
 
-    Vec slope_of(Vec sum) const {
-        if (net.activation == Activation::identity) return fill(1);
-        return select(sum > 0.0, fill(1), fill(slope_of_negative));
-    }
-
     // How far the states hold, at most `most`.
     Vec piece(Vec most) {
-        const bool bends = net.activation != Activation::identity;
         for (std::size_t u = 0; u < n_hidden; ++u) {
             const Vec own = sum_over_edges(u, delta, flow), at = load(z + u * lanes);
             const Vec side = load(slope + u * lanes);
@@ -293,8 +241,8 @@ class Way {
             store(flow + u * lanes, own * side);
             if (!bends) continue;
             const Mask positive = side == 1.0;
-            const Vec distance =
-                select(positive, larger(at, Vec{}), smaller(at, Vec{})) / select(own == 0.0, fill(1), -own);
+            const Vec distance = select(positive, larger(at, Vec{}), smaller(at, Vec{})) /
+                                 select(own == 0.0, fill(1), -own);
             const Mask toward = (positive & (own < 0.0)) | (~positive & (own > 0.0));
             const Vec until =
                 select(toward, distance, fill(std::numeric_limits<double>::infinity()));
@@ -318,49 +266,55 @@ class Way {
     void send(std::size_t u, Vec own, double* sums) {
         for (std::size_t e = net.first_edge[begin + u]; e < net.first_edge[begin + u + 1]; ++e) {
             const std::size_t source = net.source[e];
-            double* to =
-                source < n_used ? sums + source * lanes : flow + (source - n_used) * lanes;
+            double* to = source < n_used ? sums + source * lanes : flow + (source - n_used) * lanes;
             store(to, load(to) + net.weight[e] * own);
         }
     }
 
     // Goes to the end of the piece, where units that reach their bend change sides.
     void turn(Vec length) {
-        if (net.activation == Activation::identity) return;
+        if (!bends) return;
         for (std::size_t u = 0; u < n_hidden; ++u) {
             const std::size_t at = u * lanes;
             store(z + at, load(z + at) + length * load(speed + at));
             const Vec own = load(slope + at);
-            const Vec other = select(own == 1.0, fill(slope_of_negative), fill(1));
+            const Vec other = select(own == 1.0, fill(slope_below), fill(1));
             store(slope + at, select(load(reach + at) <= length, other, own));
         }
     }
 };
 
-void contributions(const Networks& net, const Rows& start, const Rows& end, double* out) {
-    const std::size_t n_used = net.used.size();
-    Scratch scratch(Way::memory_of(net));
-    Way way(net, scratch.data());
-    for (std::size_t first = 0; first < end.n; first += lanes) {
-        way.set(start, end, first);
-        const std::size_t count = std::min(lanes, end.n - first);
-        for (std::size_t d = 0; d < net.draws; ++d) {
-            way.go(d);
-            double* to = out + (d * end.n + first) * n_used * net.outputs;
-            for (std::size_t k = 0; k < count; ++k)
-                for (std::size_t c = 0; c < n_used; ++c)
-                    for (std::size_t o = 0; o < net.outputs; ++o)
-                        *to++ = way.contribution(c, o, k);
+template <class Act>
+struct Contributions {
+    static void run(const Networks& net, const Rows* start, const Rows* end, double* out) {
+        if constexpr (Act::piecewise_linear) {
+            const std::size_t n_used = net.used.size();
+            Scratch scratch(Way::memory_of(net));
+            Way way(net, Act(net.constant).slope_below(), scratch.data());
+            for (std::size_t first = 0; first < end->n; first += lanes) {
+                way.set(*start, *end, first);
+                const std::size_t count = std::min(lanes, end->n - first);
+                for (std::size_t d = 0; d < net.draws; ++d) {
+                    way.go(d);
+                    way.write(count, out + (d * end->n + first) * n_used * net.outputs);
+                }
+            }
         }
     }
-}
+};
+
+// -- all activations --------------------------------------------------------------------------
 
 void predictor(const Networks& net, const Rows& rows, double* out) {
-    with_activation<Predictor>(net, &rows, out);
+    with_activation<Predictor>(net.activation, net, &rows, out);
 }
 
 void slopes(const Networks& net, const Rows& rows, double* predictor, double* gradient) {
-    with_activation<Slopes>(net, &rows, predictor, gradient);
+    with_activation<Slopes>(net.activation, net, &rows, predictor, gradient);
+}
+
+void contributions(const Networks& net, const Rows& start, const Rows& end, double* out) {
+    with_activation<Contributions>(net.activation, net, &start, &end, out);
 }
 
 }  // namespace

@@ -25,11 +25,11 @@ struct Normal {
         // The tail is the density times Mills' ratio, a polynomial of (x - 3.75) / (x + 3.75)
         // with x = |z| / sqrt(2), over 1 + 2 x: accurate to 3e-15 of the tail.
         constexpr double ratio[] = {
-            1.2375126308378264,     -0.1402405985855061,    0.003585415485781718,
-            0.08227673848712364,    -0.10880393015455231,   0.09230432122630407,
-            -0.058693398387769276,  0.028362276757789878,   -0.009746581194305737,
-            0.001755629509835044,   0.0002937214295671766,  -0.00029016629854870747,
-            5.162601622259388e-05,  2.241001922861546e-05,  -1.1399726074440511e-05,
+            1.2375126308378264,      -0.1402405985855061,    0.003585415485781718,
+            0.08227673848712364,     -0.10880393015455231,   0.09230432122630407,
+            -0.058693398387769276,   0.028362276757789878,   -0.009746581194305737,
+            0.001755629509835044,    0.0002937214295671766,  -0.00029016629854870747,
+            5.162601622259388e-05,   2.241001922861546e-05,  -1.1399726074440511e-05,
             -1.0083452170503317e-06, 1.6959958079369936e-06, -2.774961112169086e-08,
             -2.1430692275529703e-07, 8.526359817231193e-09,  1.7552176306831194e-08,
         };
@@ -152,8 +152,9 @@ void all_quantiles(const double* centres, Spread inverse_scale, std::size_t draw
 void location_quantile(Location kind, const double* centres, Spread inverse_scale,
                        std::size_t draws, std::size_t columns, double level, double reach,
                        double* out) {
-    (kind == Location::normal ? all_quantiles<Normal> : all_quantiles<Student4>)(
-        centres, inverse_scale, draws, columns, level, reach, out);
+    (kind == Location::normal
+         ? all_quantiles<Normal>
+         : all_quantiles<Student4>)(centres, inverse_scale, draws, columns, level, reach, out);
 }
 
 // -- counts -----------------------------------------------------------------------------------
@@ -185,8 +186,9 @@ class CountWalk {
         entries.clear();
         double highest = 0;
         for (std::size_t d = 0; d < draws; ++d) {
-            const double noise = poisson ? 0 : dispersion->at[d * dispersion->by_draw +
-                                                              column * dispersion->by_column];
+            const double noise =
+                poisson ? 0
+                        : dispersion->at[d * dispersion->by_draw + column * dispersion->by_column];
             rate[d] = rates[d * stride + column];
             size[d] = poisson ? 0 : 1 / noise;
             factor[d] = poisson ? rate[d] : rate[d] / (size[d] + rate[d]);
@@ -261,8 +263,7 @@ class CountWalk {
 };
 
 void count_quantiles(const double* rates, const Spread* dispersion, std::size_t draws,
-                     std::size_t columns, const double* levels, std::size_t n_levels,
-                     double* out) {
+                     std::size_t columns, const double* levels, std::size_t n_levels, double* out) {
     CountWalk walk(draws);
     for (std::size_t column = 0; column < columns; ++column) {
         std::size_t next = 0;

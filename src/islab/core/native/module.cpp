@@ -57,12 +57,11 @@ const Kernels& kernels_for(const std::string& instructions) {
     return *choose(variants(), instructions, "unknown instructions");
 }
 
-const std::map<std::string, Activation>& activations() {
-    static const std::map<std::string, Activation> known{
-        {"identity", Activation::identity}, {"relu", Activation::relu},
-        {"leaky_relu", Activation::leaky_relu}, {"sigmoid", Activation::sigmoid},
-        {"tanh", Activation::tanh}};
-    return known;
+std::size_t activation_number(const Kernels& kernels, const std::string& name) {
+    std::map<std::string, std::size_t> numbers;
+    for (std::size_t k = 0; k < kernels.n_activations; ++k)
+        numbers[kernels.activations[k].name] = k;
+    return choose(numbers, name, "unknown activation");
 }
 
 // -- building ---------------------------------------------------------------------------------
@@ -151,10 +150,10 @@ class Draw {
             net.bias.push_back(biases[u]);
             for (std::size_t k = first[u]; k < first[u + 1]; ++k) {
                 const std::size_t source = ends[order[k]].first;
-                net.source.push_back(source < wiring.covariates
-                                         ? position[source]
-                                         : static_cast<std::int32_t>(
-                                               number[source - wiring.covariates]));
+                net.source.push_back(
+                    source < wiring.covariates
+                        ? position[source]
+                        : static_cast<std::int32_t>(number[source - wiring.covariates]));
                 net.weight.push_back(weights[order[k]]);
             }
             net.first_edge.push_back(net.source.size());
@@ -229,19 +228,18 @@ py::array_t<double> empty(std::initializer_list<std::size_t> shape) {
 class PyNetworks {
    public:
     PyNetworks(std::size_t covariates, const std::vector<long long>& hidden, std::size_t outputs,
-               bool input_skip, const std::string& activation, double leak, const Longs& slots,
+               bool input_skip, const std::string& activation, double constant, const Longs& slots,
                const Doubles& weights, const Longs& ends, const Doubles& biases,
                const std::string& instructions)
         : kernels(kernels_for(instructions)) {
         require(outputs >= 1 && outputs < (std::size_t{1} << 31), "at least one output");
         require(covariates < (std::size_t{1} << 31), "too many covariates");
-        require(leak != 1, "a leak of 1 is no bend");
-        const Activation kind = choose(activations(), activation, "unknown activation");
+        const std::size_t number = activation_number(kernels, activation);
         const Wiring wiring(covariates, hidden, outputs, input_skip);
         py::gil_scoped_release release;
         net = make_networks(wiring, outputs, slots, weights, ends, biases);
-        net.activation = kind;
-        net.leak = leak;
+        net.activation = number;
+        net.constant = constant;
     }
 
     py::array_t<long long> used() const {
@@ -271,7 +269,7 @@ class PyNetworks {
     }
 
     py::array_t<double> contributions(const Doubles& start, const Doubles& end) const {
-        require(net.activation != Activation::sigmoid && net.activation != Activation::tanh,
+        require(kernels.activations[net.activation].piecewise_linear,
                 "the activation must be piecewise linear");
         Rows from = rows_of(start, net.covariates);
         const Rows to = rows_of(end, net.covariates);
@@ -312,7 +310,8 @@ void check_levels(const Doubles& levels) {
     require(levels.ndim() == 1, "levels must be a vector");
     double before = 0;
     for (py::ssize_t k = 0; k < levels.size(); ++k) {
-        require(levels.data()[k] >= before && levels.data()[k] <= 1, "levels must rise from 0 to 1");
+        require(levels.data()[k] >= before && levels.data()[k] <= 1,
+                "levels must rise from 0 to 1");
         before = levels.data()[k];
     }
 }
@@ -372,7 +371,8 @@ py::array_t<double> quantiles(const Doubles& numbers, const Doubles& levels) {
 
 std::vector<std::string> activation_names() {
     std::vector<std::string> names;
-    for (const auto& known : activations()) names.push_back(known.first);
+    for (std::size_t k = 0; k < baseline::kernels.n_activations; ++k)
+        names.emplace_back(baseline::kernels.activations[k].name);
     return names;
 }
 
@@ -385,7 +385,7 @@ PYBIND11_MODULE(_networks, m) {
                       const std::string&, double, const Longs&, const Doubles&, const Longs&,
                       const Doubles&, const std::string&>(),
              py::kw_only(), py::arg("covariates"), py::arg("hidden"), py::arg("outputs"),
-             py::arg("input_skip"), py::arg("activation"), py::arg("leak"), py::arg("slots"),
+             py::arg("input_skip"), py::arg("activation"), py::arg("constant"), py::arg("slots"),
              py::arg("weights"), py::arg("ends"), py::arg("biases"), py::arg("instructions"))
         .def_property_readonly("used", &PyNetworks::used)
         .def("predictor", &PyNetworks::predictor, py::arg("x"))

@@ -14,12 +14,15 @@
 
 namespace islab::networks {
 
-enum class Activation { identity, relu, leaky_relu, sigmoid, tanh };
+struct Family {
+    const char* name;
+    bool piecewise_linear;
+};
 
 struct Networks {
     std::size_t draws = 0, covariates = 0, outputs = 0;
-    Activation activation = Activation::identity;
-    double leak = 0;
+    std::size_t activation = 0;     // its number in the list of families.h
+    double constant = 0;            // of the activation
     std::vector<std::size_t> used;  // columns of the data that some draw reads
 
     // Units of all draws, one draw after the other: hidden ones, then the outputs.
@@ -55,6 +58,8 @@ enum class Location { normal, student_4 };
 
 // The functions that are compiled for each kind of processor.
 struct Kernels {
+    const Family* activations;
+    std::size_t n_activations;
     // (draws, rows, outputs)
     void (*predictor)(const Networks&, const Rows&, double* out);
     // The predictor and its gradient, (draws, rows, outputs, used covariates).

@@ -37,8 +37,8 @@ inline void rank_quantiles(const double* numbers, std::size_t draws, std::size_t
                 from = at;  // what is before is smaller than all that is looked for next
                 const double next = at + 1 < end ? *std::min_element(at + 1, end) : *at;
                 // From the nearer end, so that equal neighbours give their own value.
-                found = share < 0.5 ? *at + share * (next - *at)
-                                    : next - (1 - share) * (next - *at);
+                found =
+                    share < 0.5 ? *at + share * (next - *at) : next - (1 - share) * (next - *at);
             }
         }
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -27,7 +28,13 @@
 #endif
 
 namespace islab::networks::avx2 {
-const Kernels kernels{predictor, slopes, contributions, location_quantile, count_quantiles};
+const Kernels kernels{AllActivations::families,
+                      std::size(AllActivations::families),
+                      predictor,
+                      slopes,
+                      contributions,
+                      location_quantile,
+                      count_quantiles};
 }  // namespace islab::networks::avx2
 
 #endif

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,fma"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512vl,fma"))), \
+                             apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512dq,avx512vl,fma")
 #endif
@@ -27,7 +29,13 @@
 #endif
 
 namespace islab::networks::avx512 {
-const Kernels kernels{predictor, slopes, contributions, location_quantile, count_quantiles};
+const Kernels kernels{AllActivations::families,
+                      std::size(AllActivations::families),
+                      predictor,
+                      slopes,
+                      contributions,
+                      location_quantile,
+                      count_quantiles};
 }  // namespace islab::networks::avx512
 
 #endif

@@ -6,5 +6,11 @@
 #include "mixtures.h"
 
 namespace islab::networks::baseline {
-const Kernels kernels{predictor, slopes, contributions, location_quantile, count_quantiles};
+const Kernels kernels{AllActivations::families,
+                      std::size(AllActivations::families),
+                      predictor,
+                      slopes,
+                      contributions,
+                      location_quantile,
+                      count_quantiles};
 }  // namespace islab::networks::baseline
