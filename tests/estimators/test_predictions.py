@@ -1,5 +1,7 @@
 """One pass: what predictions give is what the estimators' methods give, encoded and drawn once."""
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from islab.tables.columns import ColumnEncoder
 
 MODELS = ["full", "median"]
 MEMORY = "islab.estimators.predictions.NUMBERS_AT_ONCE"
+LAST_DRAWS = "islab.estimators.predictions._LAST_DRAWS"
 
 
 @pytest.fixture
@@ -26,6 +29,7 @@ def encodings(monkeypatch):
 
 @pytest.fixture
 def draws(monkeypatch):
+    monkeypatch.setattr(LAST_DRAWS, WeakKeyDictionary())
     calls = []
     for kind in (SparseNetwork, Posterior):
 

@@ -47,9 +47,7 @@ class DrawnNetworks:
     biases: Float
 
     @classmethod
-    def from_dense(
-        cls, architecture: Architecture, weights: Float, biases: Float
-    ) -> DrawnNetworks:
+    def from_dense(cls, architecture: Architecture, weights: Float, biases: Float) -> DrawnNetworks:
         """Of flat weights (draws, weights), most of them 0, and biases (draws, units)."""
         draws, slots = np.nonzero(weights)
         ends = np.cumsum(np.bincount(draws, minlength=len(weights)))

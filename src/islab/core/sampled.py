@@ -160,7 +160,9 @@ class ChainDraws:
             return DrawnNetworks(architecture, self.slots, self.weights, self.ends, self.biases)
         at, sizes = self._edges_of(draws)
         ends = np.cumsum(sizes)
-        return DrawnNetworks(architecture, self.slots[at], self.weights[at], ends, self.biases[draws])
+        return DrawnNetworks(
+            architecture, self.slots[at], self.weights[at], ends, self.biases[draws]
+        )
 
     def predictor(self, architecture: Architecture, x: Float, draws: Index | None = None) -> Float:
         """Linear predictor of draws for standardised rows, (draws, rows, outputs)."""
@@ -320,7 +322,9 @@ class SampledPosterior:
 
     def networks(self, numbers: Index) -> DrawnNetworks:
         """These draws, rising numbers."""
-        parts = [chain.networks(self.architecture, which) for chain, which in self._by_chain(numbers)]
+        parts = [
+            chain.networks(self.architecture, which) for chain, which in self._by_chain(numbers)
+        ]
         return DrawnNetworks.joined(parts)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:

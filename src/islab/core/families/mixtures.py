@@ -98,7 +98,7 @@ def count_quantiles(
     rates: Float,
     dispersion: Float | None,
     levels: Float,
-    share: Callable[[Float, Float, Float | None], Float],
+    share: Callable[..., Float],
 ) -> Float:
     """Smallest counts that equal mixtures of counts do not exceed with these shares.
 
@@ -138,7 +138,7 @@ def _count_quantile(
     rates: Float,
     dispersion: Float | None,
     level: float,
-    share: Callable[[Float, Float, Float | None], Float],
+    share: Callable[..., Float],
 ) -> Float:
     """One quantile of each column, by a bracket whose inner points are guessed.
 

@@ -9,6 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.equations import exponential
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
 from islab.core.families.mixtures import count_quantiles
 from islab.core.families.spelling import Kernel, OnnxGraph
@@ -66,7 +67,7 @@ class Poisson(Likelihood):
     def mean(self, eta: Array) -> Array:
         xp = array_namespace(eta)
         capped = xp.clip(eta, max=LARGEST_LOG_RATE)
-        return xp.exp(capped) * (1 + eta - capped)
+        return exponential(capped) * (1 + eta - capped)
 
     def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
         xp = array_namespace(eta)

@@ -1,4 +1,5 @@
-// Quantiles of equal mixtures: one distribution for each draw, one mixture for each column.
+// What follows from draws of predictors: quantiles of equal mixtures, one distribution for each
+// draw and one mixture for each column, and exponential functions.
 
 #pragma once
 
@@ -278,6 +279,21 @@ void count_quantiles(const double* rates, const Spread* dispersion, std::size_t 
         }
         for (; next < n_levels; ++next)
             out[next * columns + column] = std::numeric_limits<double>::quiet_NaN();
+    }
+}
+
+// -- responses --------------------------------------------------------------------------------
+
+void exponentials(const double* from, std::size_t n, double* out) {
+    for (std::size_t at = 0; at < n; at += lanes) {
+        const std::size_t count = std::min(lanes, n - at);
+        double some[lanes] = {};
+        if (count < lanes) std::memcpy(some, from + at, count * sizeof(double));
+        const Vec a = load(count < lanes ? some : from + at);
+        store(some, exponential(a));
+        if (any(magnitude(a) > 708.0))
+            for (std::size_t k = 0; k < count; ++k) some[k] = std::exp(from[at + k]);
+        std::memcpy(out + at, some, count * sizeof(double));
     }
 }
 

@@ -369,6 +369,17 @@ py::array_t<double> quantiles(const Doubles& numbers, const Doubles& levels) {
     return out;
 }
 
+py::array_t<double> exponentials(const Doubles& values, const std::string& instructions) {
+    const Kernels& kernels = kernels_for(instructions);
+    py::array_t<double> out(
+        std::vector<py::ssize_t>(values.shape(), values.shape() + values.ndim()));
+    const auto n = static_cast<std::size_t>(values.size());
+    double* to = out.mutable_data();
+    py::gil_scoped_release release;
+    kernels.exponentials(values.data(), n, to);
+    return out;
+}
+
 std::vector<std::string> activation_names() {
     std::vector<std::string> names;
     for (std::size_t k = 0; k < baseline::kernels.n_activations; ++k)
@@ -397,6 +408,7 @@ PYBIND11_MODULE(_networks, m) {
     m.def("count_quantiles", &count_quantiles, py::kw_only(), py::arg("rates"),
           py::arg("dispersion"), py::arg("levels"), py::arg("instructions"));
     m.def("quantiles", &quantiles, py::kw_only(), py::arg("numbers"), py::arg("levels"));
+    m.def("exponentials", &exponentials, py::kw_only(), py::arg("values"), py::arg("instructions"));
     m.def("instruction_sets", &instruction_sets);
     m.def("activations", &activation_names);
 }

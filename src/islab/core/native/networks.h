@@ -77,6 +77,7 @@ struct Kernels {
     void (*count_quantiles)(const double* rates, const Spread* dispersion, std::size_t draws,
                             std::size_t columns, const double* levels, std::size_t n_levels,
                             double* out);
+    void (*exponentials)(const double* from, std::size_t n, double* out);
 };
 
 namespace baseline {

@@ -34,7 +34,8 @@ const Kernels kernels{AllActivations::families,
                       slopes,
                       contributions,
                       location_quantile,
-                      count_quantiles};
+                      count_quantiles,
+                      exponentials};
 }  // namespace islab::networks::avx2
 
 #endif

@@ -35,7 +35,8 @@ const Kernels kernels{AllActivations::families,
                       slopes,
                       contributions,
                       location_quantile,
-                      count_quantiles};
+                      count_quantiles,
+                      exponentials};
 }  // namespace islab::networks::avx512
 
 #endif

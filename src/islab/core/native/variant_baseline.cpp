@@ -12,5 +12,6 @@ const Kernels kernels{AllActivations::families,
                       slopes,
                       contributions,
                       location_quantile,
-                      count_quantiles};
+                      count_quantiles,
+                      exponentials};
 }  // namespace islab::networks::baseline
