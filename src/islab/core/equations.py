@@ -212,9 +212,11 @@ def softplus(rho: Any) -> Any:
 def sigmoid(lam: Array) -> Array:
     """``1 / (1 + exp(-lam))`` without overflow."""
     if isinstance(lam, np.ndarray | np.floating):
-        # In single precision about three times as fast as the function of SciPy.
+        # About three times as fast as the function of SciPy; in place, since new memory is slow.
         with np.errstate(over="ignore"):
-            return 1 / (1 + exponential(-lam))
+            grown = np.asarray(exponential(-lam))
+            grown += 1
+            return np.divide(1, grown, out=grown)[()]
     xp = array_namespace(lam)
     return xp.exp(-softplus(-lam))
 

@@ -18,6 +18,7 @@ namespace {
 typedef double Vec __attribute__((vector_size(VECTOR_BYTES)));
 typedef std::int64_t Mask __attribute__((vector_size(VECTOR_BYTES)));
 
+inline Vec fill(double value) { return Vec{} + value; }
 inline Vec select(Mask where, Vec a, Vec b) { return where ? a : b; }
 
 inline bool any(Mask where) {
@@ -34,13 +35,13 @@ inline double total(Vec a) {
 
 inline Vec magnitude(Vec a) { return (Vec)((Mask)a & std::numeric_limits<std::int64_t>::max()); }
 
-// exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r). Beyond +-708 it
-// stays at the ends.
-inline Vec exponential(Vec a) {
-    constexpr double largest = 708;
+// exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r). What would be
+// smaller than the smallest normal number is 0.
+inline Vec exponential(Vec given) {
+    constexpr double largest = 709.782, smallest = -708.396;
     constexpr double shift = 0x1.8p52;  // adding it rounds to a whole number, kept in the low bits
-    a = select(a > largest, Vec{} + largest, a);
-    a = select(a < -largest, Vec{} - largest, a);
+    Vec a = select(given > largest, fill(largest), given);
+    a = select(given < smallest, fill(smallest), a);
     const Vec shifted = a * 1.4426950408889634 + shift;
     const Vec k = shifted - shift;
     const Vec r = (a - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b3ap-40;
@@ -56,7 +57,9 @@ inline Vec exponential(Vec a) {
     sum = sum * r + 0.5;
     sum = sum * r + 1.0;
     sum = sum * r + 1.0;
-    return (Vec)((Mask)sum + ((Mask)shifted << 52));
+    const Vec found = (Vec)((Mask)sum + ((Mask)shifted << 52));
+    const Vec inside = select(given < smallest, Vec{}, found);
+    return select(given > largest, fill(std::numeric_limits<double>::infinity()), inside);
 }
 
 inline Vec square_root(Vec a) {
@@ -69,6 +72,7 @@ inline Vec square_root(Vec a) {
 typedef double Vec;
 typedef bool Mask;
 
+inline Vec fill(double value) { return Vec{} + value; }
 inline Vec select(Mask where, Vec a, Vec b) { return where ? a : b; }
 inline bool any(Mask where) { return where; }
 inline double total(Vec a) { return a; }
@@ -87,8 +91,6 @@ inline Vec load(const double* from) {
 }
 
 inline void store(double* to, Vec a) { std::memcpy(to, &a, sizeof a); }
-
-inline Vec fill(double value) { return Vec{} + value; }
 
 inline Vec smaller(Vec a, Vec b) { return select(a < b, a, b); }
 inline Vec larger(Vec a, Vec b) { return select(a > b, a, b); }

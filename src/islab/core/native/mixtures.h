@@ -285,16 +285,12 @@ void count_quantiles(const double* rates, const Spread* dispersion, std::size_t 
 // -- responses --------------------------------------------------------------------------------
 
 void exponentials(const double* from, std::size_t n, double* out) {
-    for (std::size_t at = 0; at < n; at += lanes) {
-        const std::size_t count = std::min(lanes, n - at);
-        double some[lanes] = {};
-        if (count < lanes) std::memcpy(some, from + at, count * sizeof(double));
-        const Vec a = load(count < lanes ? some : from + at);
-        store(some, exponential(a));
-        if (any(magnitude(a) > 708.0))
-            for (std::size_t k = 0; k < count; ++k) some[k] = std::exp(from[at + k]);
-        std::memcpy(out + at, some, count * sizeof(double));
-    }
+    std::size_t at = 0;
+    for (; at + lanes <= n; at += lanes) store(out + at, exponential(load(from + at)));
+    double rest[lanes] = {};
+    std::memcpy(rest, from + at, (n - at) * sizeof(double));
+    store(rest, exponential(load(rest)));
+    std::memcpy(out + at, rest, (n - at) * sizeof(double));
 }
 
 }  // namespace
