@@ -113,8 +113,9 @@ class DrawnNetworks:
 
     def predictor(self, x: Float) -> Float:
         """Linear predictor for standardised rows (rows, covariates), (draws, rows, outputs)."""
+        x = self._checked(x)
         if self._compiled is not None:
-            return self._compiled.predictor(self._checked(x))
+            return self._compiled.predictor(x)
         parts = self._in_parts(self.architecture.n_weights)
         return np.concatenate([forward(self.architecture, *part.dense(), x) for part in parts])
 
@@ -127,8 +128,9 @@ class DrawnNetworks:
         gradient : (draws, rows, outputs, used covariates)
             By standardised covariates, those of :attr:`covariates`.
         """
+        x = self._checked(x)
         if self._compiled is not None:
-            return self._compiled.slopes(self._checked(x))
+            return self._compiled.slopes(x)
         net = self.architecture
         cost = net.n_weights + len(x) * (net.n_units + net.n_outputs * net.n_covariates)
         found = [slopes(net, *part.dense(), x) for part in self._in_parts(cost)]
@@ -224,7 +226,8 @@ def _contributions(networks: DrawnNetworks, start: Float, end: Float) -> Float:
 def _along(start: Float, end: Float, shares: Float) -> Float:
     """Points at shares (draws, rows, points) of the way, (draws, rows * points, covariates)."""
     points = start[:, None] + shares[..., None] * (end - start)[:, None]
-    return points.reshape(len(shares), -1, end.shape[1])
+    draws, rows, n_points = shares.shape
+    return points.reshape(draws, rows * n_points, end.shape[1])
 
 
 def _bends(net: Architecture, weights: Float, biases: Float, start: Float, end: Float) -> Float:
@@ -237,12 +240,13 @@ def _bends(net: Architecture, weights: Float, biases: Float, start: Float, end: 
     bends = np.broadcast_to(np.array([0.0, 1.0]), (len(weights), len(end), 2))
     for units in net.units[:-1]:
         z = preactivations(net, weights, biases, _along(start, end, bends))[..., units]
-        z = (z.reshape(*bends.shape, -1)[..., None] - at).reshape(*bends.shape, -1)
+        z = z.reshape(*bends.shape, z.shape[-1], 1) - at
         before, after = z[:, :, :-1], z[:, :, 1:]
         crosses = before * after < 0
         share = np.divide(before, before - after, out=np.ones(before.shape), where=crosses)
-        left, length = bends[:, :, :-1, None], np.diff(bends, axis=-1)[..., None]
-        found = np.where(crosses, left + share * length, 1.0).reshape(*bends.shape[:2], -1)
+        left, length = bends[:, :, :-1, None, None], np.diff(bends, axis=-1)[..., None, None]
+        found = np.where(crosses, left + share * length, 1.0)
+        found = found.reshape(*bends.shape[:2], int(np.prod(found.shape[2:])))
         bends = np.sort(np.concatenate([bends, found], axis=-1), axis=-1)
         n_inside = int((bends < 1).sum(axis=-1).max(initial=1))
         bends = bends[..., : n_inside + 1]
