@@ -145,13 +145,25 @@ def test_overdispersed_counts_of_hardly_any_dispersion_are_poisson_counts(how):
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("n_draws", [1, 2, 3, 100])
+@pytest.mark.parametrize("n_draws", [1, 2, 3, 100, 1000])
 def test_quantiles_of_values_are_those_of_numpy(n_draws, how):
     values = np.random.default_rng(6).normal(size=(n_draws, 9, 3)).round(1)
     levels = np.array([0.9, 0.0, 0.05, 0.5, 0.5, 1.0])
     with computing(how):
         found = sample_quantiles(values, levels)
     np.testing.assert_allclose(found, np.quantile(values, levels, axis=0), rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("power", [0, 1, 30])
+def test_quantiles_of_skewed_and_equal_values_are_those_of_numpy(power, how):
+    values = np.random.default_rng(9).normal(size=(700, 5)) ** power
+    values[:, 1] = 1e300
+    values[:3, 2] = -np.inf
+    levels = np.array([0.05, 0.5, 0.95])
+    with computing(how):
+        found = sample_quantiles(values, levels)
+    np.testing.assert_array_equal(found, np.quantile(values, levels, axis=0))
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
 from islab.core.drawn import DrawnNetworks
-from islab.core.families import Likelihood, Uncertainty
-from islab.core.families.mixtures import sample_quantiles
+from islab.core.families import ClassLikelihood, Likelihood, Uncertainty
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.estimators.weight_distribution import WeightDistribution
@@ -342,7 +341,8 @@ class ClassPredictions(Predictions):
         wanted = checked_levels(levels)
 
         def quantiles(draws: Float) -> Float:
-            return np.moveaxis(sample_quantiles(self.response(draws), wanted), 0, -1)
+            found = self._family.class_quantiles(self.likelihood.mean(draws), wanted)
+            return np.moveaxis(found, 0, -1)
 
         return self.reduce(quantiles, model)
 
@@ -384,15 +384,15 @@ class ClassPredictions(Predictions):
 
     def response(self, predictor: Float) -> Float:
         """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
-        return self._probabilities(super().response(predictor))
+        return self._family.class_probabilities(super().response(predictor))
 
     def _mean(self, draws: Float) -> Float:
-        return self._probabilities(super()._mean(draws))
+        return self._family.class_probabilities(super()._mean(draws))
 
-    def _probabilities(self, response: Float) -> Float:
-        """Of all classes, from those that the outputs stand for or from their means."""
-        likelihood = families.likelihood_of_classes(len(self.classes))
-        return likelihood.class_probabilities(response)
+    @property
+    def _family(self) -> ClassLikelihood:
+        """How outputs become classes."""
+        return families.likelihood_of_classes(len(self.classes))
 
 
 def _parts(total: int, cost: int, at_once: int) -> Iterator[slice]:
