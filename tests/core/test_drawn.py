@@ -107,6 +107,13 @@ def test_huge_and_missing_values_go_through_as_in_numpy(activation, how):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.skipif(compiled is None, reason="there is no compiled module")
+@pytest.mark.parametrize("activation", families.activations())
+def test_every_activation_of_the_package_is_compiled(activation):
+    assert families.activation(activation).kernel.name in compiled.activations()
+    assert drawn(Architecture(2, (2,), 1, activation=activation), 0)[0].is_compiled
+
+
 def test_units_that_lead_nowhere_use_no_covariate():
     net = Architecture(3, (2,), 1, activation="relu")
     weights = np.zeros((1, net.n_weights))
