@@ -240,10 +240,10 @@ class Way {
             store(speed + u * lanes, own);
             store(flow + u * lanes, own * side);
             if (!bends) continue;
-            const Mask positive = side == 1.0;
+            const Mask positive = side == 1.0, negative = side != 1.0;
             const Vec distance = select(positive, larger(at, Vec{}), smaller(at, Vec{})) /
                                  select(own == 0.0, fill(1), -own);
-            const Mask toward = (positive & (own < 0.0)) | (~positive & (own > 0.0));
+            const Mask toward = (positive & (own < 0.0)) | (negative & (own > 0.0));
             const Vec until =
                 select(toward, distance, fill(std::numeric_limits<double>::infinity()));
             store(reach + u * lanes, until);
