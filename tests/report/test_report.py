@@ -4,6 +4,7 @@ import json
 import re
 from copy import copy
 from html.parser import HTMLParser
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -258,6 +259,7 @@ def test_a_report_encodes_the_table_once(regressor, monkeypatch):
 
 @pytest.mark.parametrize("more", [0, 5])
 def test_a_report_draws_each_model_once(regressor, more, monkeypatch):
+    monkeypatch.setattr("islab.estimators.predictions._LAST_DRAWS", WeakKeyDictionary())
     X, y = hostile_table()
     calls = []
     for kind in (SparseNetwork, Posterior):

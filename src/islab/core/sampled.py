@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
 from islab.core.compaction import drop_covariates
-from islab.core.network import forward
+from islab.core.drawn import DrawnNetworks
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
@@ -154,18 +154,19 @@ class ChainDraws:
             total += (np.matmul(hidden.swapaxes(1, 2), hidden) > 0).sum(axis=0)
         return total / self.n_draws
 
+    def networks(self, architecture: Architecture, draws: Index | None = None) -> DrawnNetworks:
+        """Some of the draws, or all, to predict and to explain with."""
+        if draws is None:
+            return DrawnNetworks(architecture, self.slots, self.weights, self.ends, self.biases)
+        at, sizes = self._edges_of(draws)
+        ends = np.cumsum(sizes)
+        return DrawnNetworks(
+            architecture, self.slots[at], self.weights[at], ends, self.biases[draws]
+        )
+
     def predictor(self, architecture: Architecture, x: Float, draws: Index | None = None) -> Float:
         """Linear predictor of draws for standardised rows, (draws, rows, outputs)."""
-        draws = np.arange(self.n_draws) if draws is None else draws
-        parts = np.array_split(draws, max(1, len(draws) * architecture.n_weights // 2_000_000))
-        return np.concatenate(
-            [
-                forward(
-                    architecture, self.dense(part, architecture.n_weights), self.biases[part], x
-                )
-                for part in parts
-            ]
-        )
+        return self.networks(architecture, draws).predictor(x)
 
 
 @dataclass(frozen=True)
@@ -317,10 +318,14 @@ class SampledPosterior:
 
     def take(self, numbers: Index) -> tuple[Float, Float]:
         """Weights (draws, weights) and biases (draws, units) of these draws, rising numbers."""
-        parts = self._by_chain(numbers)
-        weights = [chain.dense(which, self.architecture.n_weights) for chain, which in parts]
-        biases = [chain.biases[which] for chain, which in parts]
-        return np.concatenate(weights), np.concatenate(biases)
+        return self.networks(numbers).dense()
+
+    def networks(self, numbers: Index) -> DrawnNetworks:
+        """These draws, rising numbers."""
+        parts = [
+            chain.networks(self.architecture, which) for chain, which in self._by_chain(numbers)
+        ]
+        return DrawnNetworks.joined(parts)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Weights and biases of evenly spaced draws. They are there: ``rng`` is not used."""
@@ -334,10 +339,8 @@ class SampledPosterior:
     def sample_predictor(self, x: Float, n_draws: int) -> Float:
         """Linear predictor of evenly spaced draws on the scale of the data."""
         scale = self.data_scale
-        standard = scale.standardise(x)
-        parts = self._by_chain(self.numbers(n_draws))
-        drawn = [chain.predictor(self.architecture, standard, which) for chain, which in parts]
-        return scale.restore(np.concatenate(drawn))
+        drawn = self.networks(self.numbers(n_draws)).predictor(scale.standardise(x))
+        return scale.restore(drawn)
 
     # -- what has an identity -----------------------------------------------------------------
 

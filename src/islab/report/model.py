@@ -98,7 +98,6 @@ def render_report(
         predictions = model.predictions(predictions, n_draws=n_drawn)
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
-    # Before anything is predicted with them: they are not kept afterwards.
     drawn = predictions.weights(n_drawn, "median")
     scores = None if y is None else score(predictions, y, level)
     everything = model.explain_global(predictions)
