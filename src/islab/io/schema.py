@@ -54,9 +54,51 @@ class LeftOutRecord(Struct, tag_field="kind", tag="left out"):
     reason: Line
 
 
+class OrderedRecord(Struct, tag_field="kind", tag="ordered"):
+    name: str
+    levels: Annotated[list[str], Meta(min_length=2, max_length=MOST_LEVELS)]
+    steps: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
+    shares: list[Share]
+    indicator: bool
+    gaps: bool = False
+
+
+class TrendRecord(Struct):
+    name: str
+    fill: float
+    low: float
+    high: float
+    indicator: bool
+    gaps: bool = False
+
+
+class CycleRecord(Struct):
+    name: str
+    clock: Literal["year", "day"]
+
+
+class WeekdayRecord(Struct):
+    name: str
+    levels: Annotated[list[str], Meta(min_length=2, max_length=8)]
+    shares: list[Share]
+    pooled: Annotated[list[str], Meta(max_length=7)] = []
+    n_pooled: Annotated[int, Meta(ge=0, le=7)] = 0
+
+
+class DateRecord(Struct, tag_field="kind", tag="date"):
+    name: str
+    start: Annotated[float, Meta(ge=-1e9, le=1e9)]
+    trend: TrendRecord
+    cycles: Annotated[list[CycleRecord], Meta(max_length=2)] = []
+    weekday: WeekdayRecord | None = None
+
+
+VariableRecord = NumberRecord | CategoryRecord | OrderedRecord | DateRecord | LeftOutRecord
+
+
 class ColumnsRecord(Struct):
     missing: str
-    variables: Annotated[list[NumberRecord | CategoryRecord | LeftOutRecord], Meta(min_length=1)]
+    variables: Annotated[list[VariableRecord], Meta(min_length=1)]
 
 
 class ArchitectureRecord(Struct):

@@ -171,4 +171,4 @@ def _most_ordinary(columns: Float) -> int:
 def _most_telling(settings: list[Setting], variables: pd.DataFrame) -> list[Setting]:
     """The settings in order of their variable's contribution."""
     sizes = dict(zip(variables["variable"], variables["contribution"], strict=True))
-    return sorted(settings, key=lambda setting: -sizes[setting.variable.name])
+    return sorted(settings, key=lambda setting: -sizes[setting.owner])

@@ -11,7 +11,10 @@ import numpy as np
 
 from islab.core.arrays import Float
 from islab.core.names import shortened
-from islab.tables.columns import MISSING_LEVEL, Category, ColumnEncoder, LeftOut, Number
+from islab.tables.categories import Category
+from islab.tables.columns import ColumnEncoder
+from islab.tables.left_out import LeftOut
+from islab.tables.numbers import MISSING_LEVEL, Number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +112,7 @@ def _single_columns(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
             found.append(Finding(variable.name, "constant", detail))
         elif isinstance(variable, Category):
             found += _of_category(variable)
-        else:
+        elif isinstance(variable, Number):
             found += _of_number(variable, own)
     return found
 
