@@ -23,7 +23,7 @@ from islab.core.arrays import Float
 from islab.core.names import counted
 from islab.tables.categories import Category, learn_category, listed
 from islab.tables.dates import Moment, learn_moment
-from islab.tables.left_out import COUNTS_ROWS, LeftOut, ids, reason_to_leave_out
+from islab.tables.left_out import LeftOut, ids, reason_to_leave_out
 from islab.tables.numbers import LEAST_SPREAD, Number, learn_number, too_large
 from islab.tables.orders import Ordered, has_order, learn_ordered
 from islab.tables.reading import Column, Days, Labels, check_cells, columns_of
@@ -70,9 +70,9 @@ class ColumnEncoder:
         """
         variables: list[Variable] = []
         parts, empty = [], []
-        counts_rows = dict.fromkeys(ids(table), COUNTS_ROWS)
+        names_of_rows = ids(table)
         for place, (name, column) in enumerate(columns_of(table, names)):
-            reason = counts_rows.get(place) or reason_to_leave_out(column)
+            reason = names_of_rows.get(place) or reason_to_leave_out(column)
             variable: Variable
             if reason:
                 variable = LeftOut(name, reason)

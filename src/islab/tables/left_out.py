@@ -21,6 +21,7 @@ from islab.tables.reading import Column, Labels
 
 FEWEST_TO_COUNT = 20
 COUNTS_ROWS = "counts the rows"
+ID = "an id, another in every row"
 FREE_TEXT = "free text"
 DIFFERS = "text that differs from row to row"
 SPELLS_DATES = "text that seems to spell dates; try pandas.to_datetime"
@@ -66,8 +67,8 @@ class LeftOut:
         return []
 
 
-def ids(table: Any) -> list[int]:
-    """Places of the whole-numbered columns that number the rows of a data frame, in any order.
+def ids(table: Any) -> dict[int, str]:
+    """Places of the whole-numbered columns that name the rows of a data frame, and the reason.
 
     Their values all differ, and either they are called so ("id", "customer_id", "index"), or they
     fill their range but for gaps as a random part of the rows leaves them. Columns whose name
@@ -76,22 +77,26 @@ def ids(table: Any) -> list[int]:
     import narwhals as nw
 
     if isinstance(table, np.ndarray) or table.shape[0] < FEWEST_TO_COUNT:
-        return []
-    found, frame = [], nw.from_native(table, eager_only=True)
+        return {}
+    found, frame = {}, nw.from_native(table, eager_only=True)
     for place, (name, series) in enumerate(zip(frame.columns, frame.iter_columns(), strict=True)):
         if series.dtype.is_integer() and not series.null_count():
             values = np.sort(series.to_numpy())
-            if (values[1:] > values[:-1]).all() and _numbers_rows(str(name), values):
-                found.append(place)
-    return found if len(found) < len(frame.columns) else []
+            reason = _why_id(str(name), values) if (values[1:] > values[:-1]).all() else None
+            if reason:
+                found[place] = reason
+    return found if len(found) < len(frame.columns) else {}
 
 
-def _numbers_rows(name: str, values: NDArray[np.integer]) -> bool:
-    """Whether whole numbers that all differ, in rising order, are numbers of rows."""
-    if NAME_OF_ID.search(name):
-        return True
-    if NAME_OF_TIME.search(name):
-        return False
+def _why_id(name: str, values: NDArray[np.integer]) -> str | None:
+    """Why whole numbers that all differ, in rising order, name rows, if they do."""
+    if not NAME_OF_TIME.search(name) and _fill_their_range(values):
+        return COUNTS_ROWS
+    return ID if NAME_OF_ID.search(name) else None
+
+
+def _fill_their_range(values: NDArray[np.integer]) -> bool:
+    """Whether hardly anything but a count of rows, and a part of it, would give these."""
     n, reach = len(values), int(values[-1]) - int(values[0]) + 1
     if reach > ROWS_BETWEEN * n or np.gcd.reduce(np.diff(values)) > 1:
         return False  # real numbers are sparse, and times often spaced evenly
