@@ -21,6 +21,11 @@ TABLE = pd.DataFrame(
         "town": ["Ely"] * 100 + ["Wells"] * 94 + ["Bath"] * 3 + ["York"] * 3,
         "odd": ODD,
         "gaps": np.where(np.arange(N) % 4 == 0, np.nan, RNG.normal(size=N)),
+        "town again": ["Ely"] * 100 + ["Wells"] * 94 + ["Bath"] * 3 + ["York"] * 3,
+        "visit": pd.date_range("2023-01-01", periods=N, freq="3D"),
+        "grade": pd.Categorical(["a", "b", "c", None] * (N // 4), ordered=True),
+        "account_id": RNG.permutation(10**6)[:N],
+        "born": [f"{1 + number % 12}/{1 + number % 28}/{1950 + number}" for number in range(N)],
         "fine": RNG.normal(size=N),
     }
 )
@@ -33,6 +38,12 @@ FOUND = {
     ("town", "rare levels"),
     ("odd", "outlier"),
     ("gaps", "missing"),
+    ("town again", "rare levels"),
+    ("town again", "duplicate"),
+    ("visit", "date"),
+    ("grade", "missing"),
+    ("account_id", "left out"),
+    ("born", "left out"),
 }
 
 
@@ -60,9 +71,32 @@ def test_the_page_shows_names_as_text():
     assert "<b>" not in page
 
 
+def test_a_detail_says_what_a_fit_makes_of_a_column():
+    found = islab.check(TABLE).to_frame().set_index(["column", "finding"])["detail"]
+    assert found["visit", "date"] == "read as days since 2023-01-01, month, weekday"
+    assert found["town", "rare levels"] == "pooled: Bath, York"
+    assert found["town again", "duplicate"] == "of 'town'"
+    assert found["grade", "missing"] == "25% of the rows"
+    assert found["account_id", "left out"] == "an id, another in every row"
+    assert "pandas.to_datetime" in found["born", "left out"]
+
+
+def test_a_fitted_model_says_what_it_made_of_each_column():
+    with pytest.warns(islab.TableWarning, match="4 columns left out"):
+        model = islab.ISLaBRegressor(max_epochs=2, n_restarts=1, posterior="independent").fit(
+            TABLE, SIZE
+        )
+    lines = model.columns_.to_frame().set_index("column")
+    assert lines.index.tolist() == list(TABLE)
+    assert lines.loc["id"].tolist() == ["left out", 0, "counts the rows"]
+    assert lines.loc["grade"].tolist() == ["ordered", 3, "in the order a, b, c"]
+    assert lines.loc["fine"].tolist() == ["number", 1, ""]
+    assert lines["covariates"].sum() == len(model.columns_.names)
+
+
 def test_the_command_prints_every_finding(tmp_path, capsys):
     TABLE.assign(y=RNG.normal(size=N)).to_csv(tmp_path / "t.csv", index=False)
     assert main(["check", str(tmp_path / "t.csv"), "--target", "y"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{N} rows, 10 columns, {len(FOUND)} findings"
+    assert lines[0] == f"{N} rows, {TABLE.shape[1]} columns, {len(FOUND)} findings"
     assert "unit: constant (nothing can be learned from it)" in lines

@@ -19,6 +19,7 @@ from islab.tables.dates import Cycle, Moment
 from islab.tables.left_out import LeftOut
 from islab.tables.numbers import Number
 from islab.tables.orders import Ordered
+from islab.tables.tails import Tails
 
 
 def columns_of_record(record: ColumnsRecord) -> ColumnEncoder:
@@ -49,7 +50,13 @@ def _variable(record: VariableRecord) -> Variable:
 def _number(record: NumberRecord | TrendRecord) -> Number:
     if not record.low <= record.fill <= record.high:
         raise ValueError(f"column {record.name!r} has a mean outside its range")
-    return Number(record.name, record.fill, record.low, record.high, record.indicator, record.gaps)
+    tails = None
+    if record.tails is not None:
+        tails = Tails(record.tails.low, record.tails.high)
+        if not tails.low < tails.high:
+            raise ValueError(f"column {record.name!r} has tails that overlap")
+    fields = (record.fill, record.low, record.high, record.indicator, record.gaps, tails)
+    return Number(record.name, *fields)
 
 
 def _category(record: CategoryRecord | WeekdayRecord) -> Category:

@@ -32,21 +32,35 @@ Line = Annotated[str, Meta(pattern="^[ -~]*$", max_length=200)]
 Texts = Annotated[list[str], Meta(min_length=1)]
 
 
-class NumberRecord(Struct, tag_field="kind", tag="number"):
+class TailsRecord(Struct):
+    low: float
+    high: float
+
+
+class TrendRecord(Struct):
     name: str
     fill: float
     low: float
     high: float
     indicator: bool
     gaps: bool = False
+    tails: TailsRecord | None = None
 
 
-class CategoryRecord(Struct, tag_field="kind", tag="category"):
+class NumberRecord(TrendRecord, tag_field="kind", tag="number"):
+    pass
+
+
+class WeekdayRecord(Struct):
     name: str
     levels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
     shares: list[Share]
     pooled: Annotated[list[str], Meta(max_length=MOST_LEVELS)] = []
     n_pooled: Size = 0
+
+
+class CategoryRecord(WeekdayRecord, tag_field="kind", tag="category"):
+    pass
 
 
 class LeftOutRecord(Struct, tag_field="kind", tag="left out"):
@@ -63,26 +77,9 @@ class OrderedRecord(Struct, tag_field="kind", tag="ordered"):
     gaps: bool = False
 
 
-class TrendRecord(Struct):
-    name: str
-    fill: float
-    low: float
-    high: float
-    indicator: bool
-    gaps: bool = False
-
-
 class CycleRecord(Struct):
     name: str
     clock: Literal["year", "day"]
-
-
-class WeekdayRecord(Struct):
-    name: str
-    levels: Annotated[list[str], Meta(min_length=2, max_length=8)]
-    shares: list[Share]
-    pooled: Annotated[list[str], Meta(max_length=7)] = []
-    n_pooled: Annotated[int, Meta(ge=0, le=7)] = 0
 
 
 class DateRecord(Struct, tag_field="kind", tag="date"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.names import is_number, shortened
-from islab.tables.numbers import HALF, MISSING_LEVEL, fewest_rows
+from islab.tables.numbers import HALF, MISSING_LEVEL, NOTHING_TO_LEARN, fewest_rows
 from islab.tables.reading import (
     BOOLEANS,
     LONGEST_CELL,
@@ -27,7 +27,7 @@ OTHER_LEVEL = "(other)"
 UNKNOWN = "(not seen in training)"
 MOST_LEVELS = 1000
 FEW_LEVELS = 20
-NAMES_SHOWN = 5
+NAMES_SHOWN, LONGEST_SHOWN = 5, 30
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,17 @@ class Category:
     @property
     def parts(self) -> tuple[Category]:
         return (self,)
+
+    @property
+    def note(self) -> str:
+        """What deserves to be said of it."""
+        if len(self.levels) < 2:
+            return NOTHING_TO_LEARN
+        if not self.n_pooled:
+            return ""
+        shown = ", ".join(shortened(level, LONGEST_SHOWN) for level in self.pooled[:NAMES_SHOWN])
+        more = self.n_pooled - NAMES_SHOWN
+        return f"pooled: {shown}" + (f" and {more} more" if more > 0 else "")
 
     @property
     def spelled(self) -> tuple[str, ...]:

@@ -12,19 +12,19 @@ import numpy as np
 from islab.core.arrays import Float
 from islab.core.names import shortened
 from islab.tables.categories import Category
-from islab.tables.columns import ColumnEncoder
+from islab.tables.columns import ColumnEncoder, Variable
+from islab.tables.dates import Moment
 from islab.tables.left_out import LeftOut
-from islab.tables.numbers import MISSING_LEVEL, Number
+from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NEAR_COPY = 0.99
+NEAR_COPY = 0.999
 LEAKS = 0.999
 MISSING_SHARE = 0.05
 FAR = 100.0
 MOST_CORRELATED = 2000
-NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,9 @@ class TableCheck:
 def check(X: Any, y: Any = None) -> TableCheck:
     """What deserves a second thought in a table, before a model is fitted.
 
-    Columns that a fit leaves out, constants, copies and near copies, rare levels, missing values,
-    numbers far from the others and, with ``y``, columns that alone tell the target.
+    Columns that a fit leaves out, constants, dates, copies and near copies, rare levels, missing
+    values, numbers far from the others and, with ``y``, columns that alone tell the target. A
+    fitted model has what it made of each column in ``columns_.to_frame()``.
 
     Parameters
     ----------
@@ -106,49 +107,61 @@ def _single_columns(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
     for place, variable in enumerate(encoder.variables):
         own = covariates[:, encoder.owner_index == place]
         if isinstance(variable, LeftOut):
-            found.append(Finding(variable.name, "left out", variable.reason))
-        elif not any(variable.varies):
-            detail = "nothing can be learned from it"
-            found.append(Finding(variable.name, "constant", detail))
-        elif isinstance(variable, Category):
-            found += _of_category(variable)
-        elif isinstance(variable, Number):
-            found += _of_number(variable, own)
+            found.append(Finding(variable.name, "left out", variable.note))
+            continue
+        if not any(variable.varies):
+            found.append(Finding(variable.name, "constant", NOTHING_TO_LEARN))
+            continue
+        if isinstance(variable, Moment):
+            found.append(Finding(variable.name, "date", variable.note))
+        if isinstance(variable, Category) and variable.n_pooled:
+            found.append(Finding(variable.name, "rare levels", variable.note))
+        missing = _missing_share(variable, own)
+        if missing >= MISSING_SHARE:
+            found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
+        if isinstance(variable, Number):
+            found += _outlier(variable, own[:, 0])
     return found
 
 
-def _of_category(variable: Category) -> list[Finding]:
-    found = []
-    if variable.n_pooled:
-        shown = ", ".join(shortened(level, 30) for level in variable.pooled[:NAMES_SHOWN])
-        more = variable.n_pooled - NAMES_SHOWN
-        detail = f"pooled: {shown}" + (f" and {more} more" if more > 0 else "")
-        found.append(Finding(variable.name, "rare levels", detail))
-    missing = dict(zip(variable.levels, variable.shares, strict=True)).get(MISSING_LEVEL, 0.0)
-    if missing >= MISSING_SHARE:
-        found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
-    return found
+def _missing_share(variable: Variable, own: Float) -> float:
+    """Of the rows, as far as a covariate marks them."""
+    marks = (f"{variable.name} {MISSING_LEVEL}", f"{variable.name}={MISSING_LEVEL}")
+    marked = [k for k, name in enumerate(variable.covariates) if name in marks]
+    return float(own[:, marked[0]].mean()) if marked else 0.0
 
 
-def _of_number(variable: Number, own: Float) -> list[Finding]:
-    found = []
-    missing = float(own[:, 1].mean()) if variable.indicator else 0.0
-    if missing >= MISSING_SHARE:
-        found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
-    distance = np.abs(own[:, 0] - np.median(own[:, 0]))
+def _outlier(variable: Number, values: Float) -> list[Finding]:
+    """A number much farther from the median than nearly all others."""
+    if variable.tails is not None:
+        values = variable.tails.restore(values)
+    distance = np.abs(values - np.median(values))
     usual = float(np.quantile(distance, 0.95))
-    if usual > 0 and distance.max() > FAR * usual:
-        value = own[distance.argmax(), 0]
-        detail = f"{value:.6g} is {distance.max() / usual:.0f} times as far from the median as most"
-        found.append(Finding(variable.name, "outlier", detail))
-    return found
+    if not usual > 0 or distance.max() <= FAR * usual:
+        return []
+    value = float(values[distance.argmax()])
+    detail = f"{value:.6g} is {distance.max() / usual:.0f} times as far from the median as most"
+    return [Finding(variable.name, "outlier", detail)]
 
 
 def _copies(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
-    """Numbers that say the same as an earlier one, exactly or nearly."""
+    """Columns that say the same as an earlier one: equal, or numbers that are nearly so."""
+    found: list[Finding] = []
+    seen: dict[bytes, str] = {}
+    for place, variable in enumerate(encoder.variables):
+        own = covariates[:, encoder.owner_index == place]
+        if any(variable.varies):
+            earlier = seen.setdefault(own.tobytes(), variable.name)
+            if earlier != variable.name:
+                found.append(Finding(variable.name, "duplicate", f"of {earlier!r}"))
+    return found + _near_copies(encoder, covariates, {finding.column for finding in found})
+
+
+def _near_copies(encoder: ColumnEncoder, covariates: Float, known: set[str]) -> list[Finding]:
+    """Numbers whose correlation with an earlier one is almost perfect."""
     owners, names = encoder.owners, encoder.names
     plain = [k for k, (own, name) in enumerate(zip(owners, names, strict=True)) if own == name]
-    plain = [k for k in plain if encoder.varies[k]][:MOST_CORRELATED]
+    plain = [k for k in plain if encoder.varies[k] and owners[k] not in known][:MOST_CORRELATED]
     if len(plain) < 2:
         return []
     correlation = np.atleast_2d(np.corrcoef(covariates[:, plain], rowvar=False))
@@ -156,10 +169,8 @@ def _copies(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
     found = []
     for later in np.flatnonzero(strongest.max(axis=1) >= NEAR_COPY):
         earlier = int(strongest[later].argmax())
-        same = (covariates[:, plain[later]] == covariates[:, plain[earlier]]).all()
         detail = f"of {names[plain[earlier]]!r}, correlation {correlation[later, earlier]:.4f}"
-        kind = "duplicate" if same else "near copy"
-        found.append(Finding(names[plain[later]], kind, detail))
+        found.append(Finding(names[plain[later]], "near copy", detail))
     return found
 
 

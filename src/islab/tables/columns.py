@@ -31,6 +31,9 @@ from islab.tables.reading import Column, Days, Labels, check_cells, columns_of
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MISSING = ("impute", "error")
 SMALLEST_SCALE = 1e-150
 
@@ -149,6 +152,13 @@ class ColumnEncoder:
         scale = np.where(np.isnan(natural), scale, natural)
         # The rounded mean of equal numbers may differ from them.
         return np.where(varies, center, covariates[0]), np.where(varies, scale, 1.0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each column of the table: its kind, how many covariates it gives, a note."""
+        import pandas as pd
+
+        lines = [(v.name, v.kind, len(v.covariates), v.note) for v in self.variables]
+        return pd.DataFrame(lines, columns=["column", "kind", "covariates", "note"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the arrays, in JSON's types."""

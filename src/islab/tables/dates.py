@@ -98,6 +98,13 @@ class Moment:
         return (self.trend, *self.cycles, *weekday)
 
     @property
+    def note(self) -> str:
+        """What deserves to be said of it."""
+        return "read as " + ", ".join(
+            part.name.removeprefix(f"{self.name}: ") for part in self.parts
+        )
+
+    @property
     def covariates(self) -> tuple[str, ...]:
         names = [name for part in self.parts for name in part.covariates]
         if self.trend.indicator:

@@ -59,6 +59,11 @@ class LeftOut:
     def parts(self) -> tuple[()]:
         return ()
 
+    @property
+    def note(self) -> str:
+        """What deserves to be said of it."""
+        return self.reason
+
     def encode(self, column: Column) -> Float:
         """No covariates, (rows, 0)."""
         return np.empty((len(column), 0))

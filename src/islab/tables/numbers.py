@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.tables.reading import Column, Days, Labels, check_cells, numbers_from_text, wrong_kind
+from islab.tables.tails import Tails
 
 MISSING_LEVEL = "(missing)"
+NOTHING_TO_LEARN = "nothing can be learned from it"
 LEAST_SPREAD = 1e-12
 HALF = 0.5
 
 
 @dataclass(frozen=True)
 class Number:
-    """A numeric or true-or-false variable."""
+    """A numeric or boolean variable; its numbers are on the scale of the covariate."""
 
     kind: ClassVar[str] = "number"
 
@@ -29,6 +31,7 @@ class Number:
     high: float
     indicator: bool  # whether a covariate marks missing values: enough were missing in training
     gaps: bool = False  # whether values were missing in training, but too few for a covariate
+    tails: Tails | None = None  # beyond the usual range, if training had numbers far outside it
 
     @property
     def constant(self) -> bool:
@@ -47,6 +50,15 @@ class Number:
     @property
     def parts(self) -> tuple[Number]:
         return (self,)
+
+    @property
+    def note(self) -> str:
+        """What deserves to be said of it."""
+        if self.constant:
+            return NOTHING_TO_LEARN
+        if self.tails is None:
+            return ""
+        return f"beyond {self.tails.low:.4g} and {self.tails.high:.4g} by its logarithm"
 
     def encode(self, column: Column) -> Float:
         """The covariates of the variable, (rows, covariates)."""
@@ -69,7 +81,7 @@ class Number:
         scale = [(self.high - self.low) / 2 if two else np.nan]
         return [*scale, HALF] if self.indicator else scale
 
-    def _numbers(self, column: Column) -> NDArray[np.float64]:
+    def _numbers(self, column: Column) -> Float:
         if isinstance(column, Labels) and self.constant:
             return np.where(column.codes == -1, np.nan, self.fill)
         if isinstance(column, Labels):
@@ -77,7 +89,7 @@ class Number:
             check_cells(column, self.name, missing="impute")
         if isinstance(column, Days):
             raise wrong_kind("dates", self.name, "numbers")
-        return column
+        return column if self.tails is None else self.tails.shorten(column)
 
 
 def fewest_rows(n_rows: float) -> float:
@@ -97,7 +109,10 @@ def learn_number(
     if not present.any():
         return Number(name, fill=0.0, low=0.0, high=0.0, indicator=False)
     weight = None if sample_weight is None else sample_weight[present]
-    values = column[present]
+    values: Float = column[present]
+    tails = Tails.around(values, weight)
+    if tails is not None:
+        values = tails.shorten(values)
     with np.errstate(over="ignore"):
         mean = float(np.average(values, weights=weight))
     if not np.isfinite(mean):
@@ -105,7 +120,7 @@ def learn_number(
     low, high = float(values.min()), float(values.max())
     indicator, gaps = marks_missing(present, sample_weight)
     # Rounding may move the mean of equal numbers away from them.
-    return Number(name, min(max(mean, low), high), low, high, indicator, gaps)
+    return Number(name, min(max(mean, low), high), low, high, indicator, gaps, tails)
 
 
 def marks_missing(present: NDArray[np.bool_], sample_weight: Float | None) -> tuple[bool, bool]:

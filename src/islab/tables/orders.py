@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from islab.core.arrays import Float
-from islab.tables.categories import MOST_LEVELS, UNKNOWN, as_labels, warn_of_unknown
+from islab.tables.categories import MOST_LEVELS, UNKNOWN, as_labels, listed, warn_of_unknown
 from islab.tables.numbers import HALF, MISSING_LEVEL, fewest_rows, marks_missing
 from islab.tables.reading import Column, Labels
 
@@ -46,6 +46,11 @@ class Ordered:
     @property
     def parts(self) -> tuple[Ordered]:
         return (self,)
+
+    @property
+    def note(self) -> str:
+        """What deserves to be said of it."""
+        return f"in the order {listed(self.levels)}"
 
     @property
     def spelled(self) -> tuple[str, ...]:
