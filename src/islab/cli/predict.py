@@ -12,6 +12,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from islab.cli.tables import FILES
 from islab.core.names import printable
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npy or .npz")
+    parser.add_argument("data", help=f"{FILES}; of images: .npy or .npz")
     parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
     parser.add_argument(
         "--interval", type=float, metavar="LEVEL", help="level of the interval, for example 0.9"
