@@ -14,6 +14,7 @@ from islab.core.names import shortened
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder, Variable
 from islab.tables.dates import Moment
+from islab.tables.frames import frame_columns, in_memory, is_frame
 from islab.tables.left_out import LeftOut
 from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
@@ -83,13 +84,12 @@ def check(X: Any, y: Any = None) -> TableCheck:
     id: left out (counts the rows)
     unit: constant (nothing can be learned from it)
     """
-    import narwhals as nw
-
-    table = X if nw.dependencies.is_into_dataframe(X) else np.asarray(X, dtype=float)
-    if isinstance(table, np.ndarray):
-        names = [f"x{number}" for number in range(table.shape[1])]
+    table = in_memory(X)
+    if is_frame(table):
+        names = [str(name) for name in frame_columns(table)]
     else:
-        names = [str(name) for name in nw.from_native(table, eager_only=True).columns]
+        table = np.asarray(table, dtype=float)
+        names = [f"x{number}" for number in range(table.shape[1])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the list below says it all
         encoder, covariates = ColumnEncoder.learn(table, names)
