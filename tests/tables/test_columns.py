@@ -96,6 +96,14 @@ def test_rows_of_unknown_level_are_average_rows_with_a_warning(value):
     np.testing.assert_array_equal(covariates, [training.mean(axis=0), [0, 0, 1]])
 
 
+def test_everything_that_is_new_is_said_in_one_warning():
+    encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0, 2.0], "c": ["u", "v", "w"], "d": [1, 2, 4]}))
+    with pytest.warns(UserWarning, match="column 'a'") as said:
+        encoder.encode(pd.DataFrame({"a": [np.nan], "c": ["x"], "d": [1]}))
+    assert len(said) == 1
+    assert "Got 'x' in 1 rows of column 'c'" in str(said[0].message)
+
+
 def test_a_constant_column_stays_at_its_training_value():
     encoder, _ = learn(pd.DataFrame({"a": [7.0, 7.0, 7.0]}))
     covariates = encoder.encode(pd.DataFrame({"a": [7.0, 1e6]}))

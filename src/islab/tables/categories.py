@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -85,8 +84,8 @@ class Category:
         table = np.vstack([np.eye(len(self.levels)), self.shares])
         return [*self.levels, UNKNOWN], table[:, self._first :]
 
-    def encode(self, column: Column) -> Float:
-        """The covariates of the variable, (rows, covariates)."""
+    def encode(self, column: Column, remarks: list[str]) -> Float:
+        """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
         labels = as_labels(column, self.name, self.levels)
         position = {level: number for number, level in enumerate(self.levels)}
         # The last entry serves code -1, a missing value.
@@ -98,7 +97,7 @@ class Category:
             known = {*self.levels, *self.pooled}
             new = np.array([name not in known for name in names])[labels.codes]
             treated = "rare" if OTHER_LEVEL in self.levels else "unknown"
-            warn_of_unknown(self.name, labels, new, self.levels, treated)
+            remarks += unknown_levels(self.name, labels, new, self.levels, treated)
         return self.choices()[1][codes]
 
     def natural_scale(self, covariates: Float) -> list[float]:
@@ -123,20 +122,19 @@ def as_labels(column: Column, name: str, levels: tuple[str, ...]) -> Labels:
     return labels
 
 
-def warn_of_unknown(
+def unknown_levels(
     name: str, labels: Labels, unknown: NDArray[np.bool_], levels: tuple[str, ...], treated: str
-) -> None:
-    """Says which levels were not seen in training, and how their rows are predicted."""
-    if unknown.any():
-        seen = {labels.levels[code] if code >= 0 else None for code in labels.codes[unknown]}
-        names = ["a missing value" if level is None else repr(level) for level in seen]
-        warnings.warn(
-            f"Got {listed(sorted(names))} in {unknown.sum()} rows of column {name!r}, "
-            f"not seen in training, which had {listed(levels)}; these rows are "
-            f"predicted as of {treated} level.",
-            UserWarning,
-            stacklevel=3,
-        )
+) -> list[str]:
+    """A remark on levels not seen in training and how their rows are predicted, if there are."""
+    if not unknown.any():
+        return []
+    seen = {labels.levels[code] if code >= 0 else None for code in labels.codes[unknown]}
+    names = ["a missing value" if level is None else repr(level) for level in seen]
+    return [
+        f"Got {listed(sorted(names))} in {unknown.sum()} rows of column {name!r}, "
+        f"not seen in training, which had {listed(levels)}; these rows are "
+        f"predicted as of {treated} level."
+    ]
 
 
 def learn_category(column: Labels, name: str, sample_weight: Float | None = None) -> Category:

@@ -85,7 +85,7 @@ class ColumnEncoder:
             if isinstance(column, np.ndarray) and np.isnan(column).all():
                 empty.append(repr(name))
             variables.append(variable)
-            parts.append(variable.encode(column))
+            parts.append(variable.encode(column, []))
         _check_names(variables)
         _warn_of_left_out(variables)
         _warn_of_unusable(variables, empty)
@@ -113,8 +113,9 @@ class ColumnEncoder:
         return np.repeat(np.arange(len(self.variables)), counts)
 
     def encode(self, table: Any) -> Float:
-        """Covariates in the user's units, (rows, covariates)."""
-        parts = []
+        """Covariates in the user's units, (rows, covariates); one warning says what is new."""
+        parts: list[Float] = []
+        remarks: list[str] = []
         names = [variable.name for variable in self.variables]
         ignored = {v.name for v in self.variables if isinstance(v, LeftOut)}
         text = {v.name for v in self.variables if isinstance(v, Category | Ordered)}
@@ -122,7 +123,9 @@ class ColumnEncoder:
         for variable, (name, column) in zip(self.variables, columns, strict=True):
             if name not in ignored:
                 check_cells(column, name, self.missing)
-            parts.append(variable.encode(column))
+            parts.append(variable.encode(column, remarks))
+        if remarks:
+            warnings.warn("\n".join(remarks), UserWarning, stacklevel=2)
         return np.concatenate(parts, axis=1)
 
     def center_and_scale(

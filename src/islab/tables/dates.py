@@ -116,13 +116,13 @@ class Moment:
         """For each covariate whether it did in training."""
         return tuple(varies for part in self.parts for varies in part.varies)
 
-    def encode(self, column: Column) -> Float:
-        """The covariates of the variable, (rows, covariates)."""
+    def encode(self, column: Column, remarks: list[str]) -> Float:
+        """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
         days = self._days(column)
-        found = [self.trend.encode(days - self.start)]
+        found = [self.trend.encode(days - self.start, remarks)]
         found += [cycle.encode_days(days) for cycle in self.cycles]
         if self.weekday is not None:
-            found.append(_weekday_covariates(self.weekday, days))
+            found.append(_weekday_covariates(self.weekday, days, remarks))
         return np.concatenate(found, axis=1)
 
     def natural_scale(self, covariates: Float) -> list[float]:
@@ -182,10 +182,10 @@ def _learn_weekday(
     return replace(found, levels=levels, shares=tuple(shares[level] for level in levels))
 
 
-def _weekday_covariates(weekday: Category, days: NDArray[np.float64]) -> Float:
+def _weekday_covariates(weekday: Category, days: NDArray[np.float64], remarks: list[str]) -> Float:
     missing = np.isnan(days)
     covariates = np.empty((len(days), len(weekday.covariates)))
-    covariates[~missing] = weekday.encode(_weekdays(days[~missing]))
+    covariates[~missing] = weekday.encode(_weekdays(days[~missing]), remarks)
     covariates[missing] = weekday.choices()[1][-1]
     return covariates
 

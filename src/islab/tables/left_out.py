@@ -64,7 +64,7 @@ class LeftOut:
         """What deserves to be said of it."""
         return self.reason
 
-    def encode(self, column: Column) -> Float:
+    def encode(self, column: Column, remarks: list[str]) -> Float:
         """No covariates, (rows, 0)."""
         return np.empty((len(column), 0))
 

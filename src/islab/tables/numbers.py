@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,16 +59,14 @@ class Number:
             return ""
         return f"beyond {self.tails.low:.4g} and {self.tails.high:.4g} by its logarithm"
 
-    def encode(self, column: Column) -> Float:
-        """The covariates of the variable, (rows, covariates)."""
+    def encode(self, column: Column, remarks: list[str]) -> Float:
+        """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
         values = self._numbers(column)
         missing = np.isnan(values)
         if missing.any() and not (self.indicator or self.gaps or self.constant):
-            warnings.warn(
+            remarks.append(
                 f"Got missing values in {missing.sum()} rows of column {self.name!r}, which had "
-                f"none in training; they are replaced by the training mean, {self.fill:.6g}.",
-                UserWarning,
-                stacklevel=2,
+                f"none in training; they are replaced by the training mean, {self.fill:.6g}."
             )
         values = np.where(missing | self.constant, self.fill, values)
         return np.column_stack([values, missing]) if self.indicator else values[:, None]

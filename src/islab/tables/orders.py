@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from islab.core.arrays import Float
-from islab.tables.categories import MOST_LEVELS, UNKNOWN, as_labels, listed, warn_of_unknown
+from islab.tables.categories import MOST_LEVELS, UNKNOWN, as_labels, listed, unknown_levels
 from islab.tables.numbers import HALF, MISSING_LEVEL, fewest_rows, marks_missing
 from islab.tables.reading import Column, Labels
 
@@ -70,8 +70,8 @@ class Ordered:
             return names, np.column_stack([table, np.eye(len(table))[:, -2]])
         return [*self.levels, UNKNOWN], table[:-1]
 
-    def encode(self, column: Column) -> Float:
-        """The covariates of the variable, (rows, covariates)."""
+    def encode(self, column: Column, remarks: list[str]) -> Float:
+        """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
         labels = as_labels(column, self.name, self.levels)
         names, table = self.choices()
         position = {level: number for number, level in enumerate(names)}
@@ -79,7 +79,7 @@ class Ordered:
         codes = np.array([position.get(name, -1) for name in given], dtype=np.intp)[labels.codes]
         known = {*self.levels, *([MISSING_LEVEL] if self.indicator or self.gaps else [])}
         new = np.array([name not in known for name in given])[labels.codes]
-        warn_of_unknown(self.name, labels, new, self.levels, "unknown")
+        remarks += unknown_levels(self.name, labels, new, self.levels, "unknown")
         return table[codes]
 
     def natural_scale(self, covariates: Float) -> list[float]:
