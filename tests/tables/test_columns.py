@@ -200,12 +200,15 @@ def test_text_that_no_rows_share_is_left_out_and_said_in_one_warning():
             "id": [f"P-{number}" for number in rows],
             "notes": [f"came in on day {number} with pain" for number in rows],
             "x": np.sin(rows),
+            "name": [f"person {number}" for number in rows],
         }
     )
-    with pytest.warns(TableWarning, match="2 columns left out") as said:
+    with pytest.warns(TableWarning, match="3 columns left out") as said:
         encoder, covariates = learn(table)
     assert len(said) == 1
-    assert "'id': text that differs from row to row; 'notes': free text" in str(said[0].message)
+    assert "'id', 'name': text that differs from row to row; 'notes': free text" in str(
+        said[0].message
+    )
     np.testing.assert_array_equal(covariates[:, 0], table["x"])
     np.testing.assert_array_equal(encoder.encode(table.assign(id=None)), covariates)
 

@@ -51,7 +51,7 @@ def test_dates_may_be_of_another_type_later(later):
 
 
 @pytest.mark.parametrize(
-    "spelling", ["%b %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%Y-%m-%d"]
+    "spelling", ["%b %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%Y/%m/%d"]
 )
 def test_dates_in_words_are_dates(spelling):
     table = every("7D", 10)

@@ -183,7 +183,9 @@ def _warn_of_left_out(variables: list[Variable]) -> None:
     left = [v for v in variables if isinstance(v, LeftOut)]
     if not left:
         return
-    words = "; ".join(f"{v.name!r}: {v.reason}" for v in left)
+    reasons = dict.fromkeys(v.reason for v in left)
+    same = [(reason, [repr(v.name) for v in left if v.reason == reason]) for reason in reasons]
+    words = "; ".join(f"{listed(names)}: {reason}" for reason, names in same)
     if len(left) == len(variables):
         raise ValueError(
             f"Got no column that can help to predict new rows ({words}), expected at least one; "
@@ -191,7 +193,8 @@ def _warn_of_left_out(variables: list[Variable]) -> None:
         )
     message = (
         f"{counted(len(left), 'column')} left out ({words}); to keep one, make whole numbers "
-        "floats with astype(float), or text categorical with astype('category')."
+        "floats with astype(float), or text categorical with astype('category') (on the command "
+        "line, --keep)."
     )
     _say(message, TableWarning)
 

@@ -44,7 +44,7 @@ BOOLEANS = ("False", "True")
 LONGEST_CELL = 60
 MICROSECONDS = 86_400e6  # in a day
 ISO_DATE = re.compile(
-    r"(\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?)(?:Z|[+-]\d{2}:?\d{2})?"
+    r"(\d{4}([-/])\d{2}\2\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?)(?:Z|[+-]\d{2}:?\d{2})?"
 )
 WORDED_DATE = re.compile(r"[A-Za-z]{3,9} \d{1,2},? \d{4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}")
 WORDED_DATES = (
@@ -261,7 +261,7 @@ def _times(levels: tuple[str, ...]) -> NDArray | None:
     formats: tuple[str, ...]
     iso = [ISO_DATE.fullmatch(level) for level in levels]
     if all(iso):
-        shown, formats = [match[1] for match in iso if match], ("ISO8601",)
+        shown, formats = [match[1].replace("/", "-") for match in iso if match], ("ISO8601",)
     elif not WORDED_DATE.fullmatch(levels[0]):
         return None
     else:
