@@ -120,6 +120,11 @@ def render_report(
         network=network,
         classes=[printable(str(name)) for name in getattr(model, "classes_", [])],
         columns=[printable(variable.name) for variable in model.columns_.variables],
+        left_out=[
+            (printable(variable.name), variable.note)
+            for variable in model.columns_.variables
+            if not variable.covariates
+        ],
         n_rows=len(covariates),
         level=level,
         n_draws=n_drawn,
