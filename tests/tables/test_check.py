@@ -1,9 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 import islab
 from islab.cli import main
+from islab.tables.check import _rank_correlation, _separation
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -58,6 +61,32 @@ def test_all_findings_are_listed_at_once():
 @pytest.mark.parametrize("y", [TABLE["fine"] * 3, TABLE["fine"] > 0.2])
 def test_a_column_that_alone_tells_the_target_is_suspected(y):
     assert pairs(islab.check(TABLE, y).to_frame()) - FOUND == {("fine", "leakage suspect")}
+
+
+def test_rows_without_a_target_do_not_hide_a_leak():
+    y = TABLE["fine"].copy()
+    y[::7] = np.nan
+    assert ("fine", "leakage suspect") in pairs(islab.check(TABLE, y).to_frame())
+
+
+def test_a_class_of_several_that_a_column_tells_is_found():
+    y = pd.cut(TABLE["fine"], [-9, -0.5, 0.5, 9], labels=["low", "middle", "high"])
+    assert ("fine", "leakage suspect") in pairs(islab.check(TABLE, y).to_frame())
+
+
+def test_strengths_are_rank_correlation_and_auc():
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
+    ranks = pd.DataFrame(x).rank().to_numpy()
+    expected = [abs(spearmanr(column, y).statistic) for column in x.T]
+    np.testing.assert_allclose(_rank_correlation(ranks, y), expected)
+    high = (y > 0).astype(float)
+    expected = [abs(2 * roc_auc_score(high, column) - 1) for column in x.T]
+    np.testing.assert_allclose(_separation(ranks, high[:, None]), expected)
+
+
+def test_a_target_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="Got y of length 3 for 200 rows"):
+        islab.check(TABLE, [1, 2, 3])
 
 
 def test_a_good_table_has_no_findings():

@@ -114,7 +114,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or (rows, columns)
-            Numbers, booleans, text and categories; values may be missing.
+            Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,)
             Classes.
         sample_weight : (rows,), optional

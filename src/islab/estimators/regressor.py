@@ -59,7 +59,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or (rows, columns)
-            Numbers, booleans, text and categories; values may be missing.
+            Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,) or (rows, outputs)
         sample_weight : (rows,), optional
             How often each row counts.

@@ -178,26 +178,35 @@ def _leaks(encoder: ColumnEncoder, covariates: Float, y: Any) -> list[Finding]:
     """Covariates whose ranks alone are almost those of the target, or of one of its classes."""
     import pandas as pd
 
-    numeric = pd.api.types.is_numeric_dtype(y.dtype) and len(np.unique(y)) > 2
-    targets = y[:, None].astype(float) if numeric else pd.get_dummies(pd.Series(y)).to_numpy(float)
+    if len(y) != len(covariates):
+        raise ValueError(
+            f"Got y of length {len(y)} for {len(covariates)} rows, expected one target for each."
+        )
+    known = ~pd.isna(y)
+    ranks, y = pd.DataFrame(covariates[known]).rank().to_numpy(), y[known]
+    if pd.api.types.is_numeric_dtype(y.dtype) and len(np.unique(y)) > 2:
+        strength = _rank_correlation(ranks, y)
+    else:
+        strength = _separation(ranks, pd.get_dummies(pd.Series(y)).to_numpy(float))
     found = []
-    ranks = pd.DataFrame(covariates).rank().to_numpy()
-    for k in np.flatnonzero(encoder.varies):
-        strength = max(_agreement(ranks[:, k], target, numeric) for target in targets.T)
-        if strength >= LEAKS:
-            detail = f"{encoder.names[k]!r} alone tells the target; is it known beforehand?"
-            found.append(Finding(encoder.owners[k], "leakage suspect", detail))
+    for k in np.flatnonzero(encoder.varies & (strength >= LEAKS)):
+        detail = f"{encoder.names[k]!r} alone tells the target; is it known beforehand?"
+        found.append(Finding(encoder.owners[k], "leakage suspect", detail))
     return found
 
 
-def _agreement(ranks: Float, target: Float, numeric: bool) -> float:
-    """Absolute rank correlation with a number, or distance of the AUC of a class from one half."""
+def _rank_correlation(ranks: Float, y: Float) -> Float:
+    """Absolute rank correlation of each covariate with a number."""
     from scipy.stats import rankdata
 
-    if numeric:
-        return abs(float(np.corrcoef(ranks, rankdata(target))[0, 1]))
-    n, n_in = len(target), float(target.sum())
-    if n_in in (0, n):
-        return 0.0
-    auc = (ranks @ target - n_in * (n_in + 1) / 2) / (n_in * (n - n_in))
-    return 2 * abs(float(auc) - 0.5)
+    x, target = ranks - ranks.mean(axis=0), rankdata(y) - (len(y) + 1) / 2
+    size = np.linalg.norm(x, axis=0) * np.linalg.norm(target)
+    return np.abs(target @ x) / np.maximum(size, 1.0)
+
+
+def _separation(ranks: Float, classes: Float) -> Float:
+    """How well each covariate tells a class from the others: the largest |2 AUC - 1|."""
+    n_in = classes.sum(axis=0)
+    pairs = n_in * (len(ranks) - n_in)
+    above = ranks.T @ classes - n_in * (n_in + 1) / 2
+    return np.abs(2 * above / np.maximum(pairs, 1.0) - 1)[:, pairs > 0].max(axis=1, initial=0.0)
