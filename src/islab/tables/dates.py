@@ -156,7 +156,7 @@ def learn_moment(column: Days, name: str, sample_weight: Float | None = None) ->
         cycles.append(_cycle(name, "year"))
     if span >= SHORTEST_FOR_HOURS and np.ptp(days[present] % 1) >= HOUR:
         cycles.append(_cycle(name, "day"))
-    if span >= SHORTEST_FOR_WEEKDAYS:
+    if span >= SHORTEST_FOR_WEEKDAYS and _n_month_days(days[present]) >= len(WEEKDAYS):
         weekday = _learn_weekday(days[present], name, sample_weight, present)
     return Moment(name, start, trend, tuple(cycles), weekday)
 
@@ -197,6 +197,12 @@ def _weekdays(days: NDArray[np.float64]) -> Labels:
 
 def _months(days: NDArray[np.float64]) -> NDArray[np.int64]:
     return _dates(days).astype("datetime64[M]").astype(np.int64) % 12
+
+
+def _n_month_days(days: NDArray[np.float64]) -> int:
+    """How many days of the month occur; a few only in monthly data, whose weekdays mean nothing."""
+    dates = _dates(days)
+    return len(np.unique(dates - dates.astype("datetime64[M]").astype("datetime64[D]")))
 
 
 def _share_of_year(days: NDArray[np.float64]) -> NDArray[np.float64]:
