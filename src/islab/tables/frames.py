@@ -39,7 +39,7 @@ def in_memory(table: Any) -> Any:
     """The table; a DuckDB relation as the Arrow table that it gives."""
     duckdb = nw.dependencies.get_duckdb()
     if duckdb is not None and isinstance(table, duckdb.DuckDBPyRelation):
-        return nw.from_native(table).collect().to_native()
+        return table.to_arrow_table()
     return table
 
 

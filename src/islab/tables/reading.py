@@ -218,7 +218,7 @@ def _order(series: Any) -> Iterable[Any]:
         if categories is not None:
             return categories
         return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
-    return getattr(series.dtype, "categories", ()) if series.dtype == nw.Enum else ()
+    return getattr(kind, "categories", ()) if series.dtype == nw.Enum else ()
 
 
 def _in_days(times: NDArray) -> NDArray[np.float64]:
