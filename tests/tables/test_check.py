@@ -89,6 +89,18 @@ def test_a_target_of_another_length_is_refused():
         islab.check(TABLE, [1, 2, 3])
 
 
+def test_columns_that_stop_a_fit_are_findings():
+    table = TABLE[["fine"]].assign(odd=[[1]] * N, far=np.append(SIZE[1:], np.inf))
+    found = islab.check(table, SIZE).to_frame().set_index("column")
+    assert found["finding"].to_dict() == {"odd": "cannot be used", "far": "cannot be used"}
+    assert found.loc["far", "detail"].startswith("Got inf in column 'far' (row 199)")
+
+
+def test_a_table_of_nothing_usable_is_looked_at_too():
+    found = islab.check(TABLE[["name"]]).to_frame()
+    assert found["finding"].tolist() == ["left out"]
+
+
 def test_a_good_table_has_no_findings():
     table = pd.DataFrame(RNG.normal(size=(50, 3)), columns=list("abc"))
     assert islab.check(table, RNG.normal(size=50)).findings == ()

@@ -1,3 +1,4 @@
+import pickle
 from datetime import time
 from decimal import Decimal
 
@@ -8,6 +9,7 @@ import pytest
 from islab.tables.categories import OTHER_LEVEL
 from islab.tables.columns import ColumnEncoder, TableWarning
 from islab.tables.numbers import MISSING_LEVEL, fewest_rows
+from islab.tables.reading import UnusableColumns
 
 
 def learn(table, missing="impute", **options):
@@ -185,6 +187,17 @@ def test_numbers_read_as_text_because_of_one_cell_are_refused():
     values = [str(number) for number in range(30)] + ["unknown"]
     with pytest.raises(ValueError, match=r"Got 'unknown' in column 'age' \(row 30\)"):
         learn(pd.DataFrame({"age": values}))
+
+
+def test_all_columns_that_cannot_be_used_are_named_in_one_error():
+    values = np.array([1.0, 2.0, "n/a?", 4.0], dtype=object)
+    table = pd.DataFrame({"age": values, "x": [1.0, np.inf, 2.0, 3.0], "z": [1, 2, 3, 5]})
+    with pytest.raises(UnusableColumns, match="Got 2 columns that cannot be used") as refused:
+        learn(table)
+    assert list(refused.value.problems) == ["age", "x"]
+    assert "Got 'n/a?' in column 'age' (row 2)" in str(refused.value)
+    assert "Got inf in column 'x' (row 1)" in str(refused.value)
+    assert pickle.loads(pickle.dumps(refused.value)).problems == refused.value.problems
 
 
 def test_such_a_column_is_fine_when_declared_categorical():

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
 
-from islab.tables.left_out import COUNTS_ROWS, ID, ids
+from islab.tables.left_out import COUNTS_ROWS, ID, SPELLS_NUMBERS, ids, reason_to_leave_out
+from islab.tables.reading import Labels
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -74,6 +75,13 @@ def test_numbers_that_do_not_name_rows_are_kept(values):
 def test_random_whole_numbers_are_no_ids(n_rows, reach):
     columns = RNG.integers(0, reach * n_rows, (200, n_rows))
     assert not any(reason("x", column) for column in columns)
+
+
+@pytest.mark.parametrize("spelling", ["{}.5", "${},000", "{} %", "\N{EURO SIGN} {}"])
+def test_text_that_spells_numbers_is_left_out_with_the_remedy(spelling):
+    levels = tuple(map(spelling.format, range(100, 400)))
+    column = Labels(np.arange(N), levels, declared=False)
+    assert reason_to_leave_out(column) == SPELLS_NUMBERS
 
 
 def test_a_table_of_nothing_else_keeps_its_counter():

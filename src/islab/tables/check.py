@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from islab.core.arrays import Float
 from islab.core.names import shortened
 from islab.tables.categories import Category
-from islab.tables.columns import ColumnEncoder, Variable
+from islab.tables.columns import ColumnEncoder, Variable, learn_columns
 from islab.tables.dates import Moment
 from islab.tables.frames import frame_columns, in_memory, is_frame
 from islab.tables.left_out import LeftOut
@@ -65,9 +64,9 @@ class TableCheck:
 def check(X: Any, y: Any = None) -> TableCheck:
     """What deserves a second thought in a table, before a model is fitted.
 
-    Columns that a fit leaves out, constants, dates, copies and near copies, rare levels, missing
-    values, numbers far from the others and, with ``y``, columns that alone tell the target. A
-    fitted model has what it made of each column in ``columns_.to_frame()``.
+    Columns that cannot be used or that a fit leaves out, constants, dates, copies and near copies,
+    rare levels, missing values, numbers far from the others and, with ``y``, columns that alone
+    tell the target. A fitted model has what it made of each column in ``columns_.to_frame()``.
 
     Parameters
     ----------
@@ -90,10 +89,10 @@ def check(X: Any, y: Any = None) -> TableCheck:
     else:
         table = np.asarray(table, dtype=float)
         names = [f"x{number}" for number in range(table.shape[1])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the list below says it all
-        encoder, covariates = ColumnEncoder.learn(table, names)
+    learned = learn_columns(table, names)
+    encoder, covariates = ColumnEncoder(tuple(learned.variables), "impute"), learned.covariates
     found = [
+        *(Finding(name, "cannot be used", words) for name, words in learned.problems.items()),
         *_single_columns(encoder, covariates),
         *_copies(encoder, covariates),
         *([] if y is None else _leaks(encoder, covariates, np.asarray(y))),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,15 @@ from islab.tables.dates import Moment, learn_moment
 from islab.tables.left_out import LeftOut, ids, reason_to_leave_out
 from islab.tables.numbers import LEAST_SPREAD, Number, learn_number, too_large
 from islab.tables.orders import Ordered, has_order, learn_ordered
-from islab.tables.reading import Column, Days, Labels, check_cells, columns_of
+from islab.tables.reading import (
+    Column,
+    Days,
+    Labels,
+    UnusableColumns,
+    check_cells,
+    read_column,
+    sources_of,
+)
 
 if TYPE_CHECKING:
     pass
@@ -71,25 +79,13 @@ class ColumnEncoder:
         sample_weight : (rows,), optional
             Weights of rows in means and standard deviations.
         """
-        variables: list[Variable] = []
-        parts, empty = [], []
-        names_of_rows = ids(table)
-        for place, (name, column) in enumerate(columns_of(table, names)):
-            reason = names_of_rows.get(place) or reason_to_leave_out(column)
-            variable: Variable
-            if reason:
-                variable = LeftOut(name, reason)
-            else:
-                check_cells(column, name, missing)
-                variable = _learn_variable(column, name, sample_weight)
-            if isinstance(column, np.ndarray) and np.isnan(column).all():
-                empty.append(repr(name))
-            variables.append(variable)
-            parts.append(variable.encode(column, []))
-        _check_names(variables)
-        _warn_of_left_out(variables)
-        _warn_of_unusable(variables, empty)
-        return cls(tuple(variables), missing), np.concatenate(parts, axis=1)
+        found = learn_columns(table, names, missing, sample_weight)
+        if found.problems:
+            raise UnusableColumns(found.problems)
+        _check_names(found.variables)
+        _warn_of_left_out(found.variables)
+        _warn_of_unusable(found.variables, found.empty)
+        return cls(tuple(found.variables), missing), found.covariates
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,12 +113,11 @@ class ColumnEncoder:
         parts: list[Float] = []
         remarks: list[str] = []
         names = [variable.name for variable in self.variables]
-        ignored = {v.name for v in self.variables if isinstance(v, LeftOut)}
-        text = {v.name for v in self.variables if isinstance(v, Category | Ordered)}
-        columns = columns_of(table, names, ignored, text)
-        for variable, (name, column) in zip(self.variables, columns, strict=True):
-            if name not in ignored:
-                check_cells(column, name, self.missing)
+        for variable, (name, source) in zip(self.variables, sources_of(table, names), strict=True):
+            if isinstance(variable, LeftOut):
+                continue
+            column = read_column(source, name, text=isinstance(variable, Category | Ordered))
+            check_cells(column, name, self.missing)
             parts.append(variable.encode(column, remarks))
         if remarks:
             warnings.warn("\n".join(remarks), UserWarning, stacklevel=2)
@@ -169,7 +164,44 @@ class ColumnEncoder:
         return {"missing": self.missing, "variables": variables}
 
 
-def _learn_variable(column: Column, name: str, sample_weight: Float | None) -> Variable:
+class Learned(NamedTuple):
+    """What was made of the columns of a training table."""
+
+    variables: list[Variable]
+    covariates: Float  # (rows, covariates)
+    empty: list[str]  # columns without a single value
+    problems: dict[str, str]  # columns that cannot be used, which have no variable
+
+
+def learn_columns(
+    table: Any, names: list[str], missing: str = "impute", sample_weight: Float | None = None
+) -> Learned:
+    """The variables of a table, and what is wrong with columns that cannot be used."""
+    found = Learned([], np.empty((table.shape[0], 0)), [], {})
+    parts = [found.covariates]
+    names_of_rows = ids(table)
+    for place, (name, source) in enumerate(sources_of(table, names)):
+        try:
+            column = read_column(source, name)
+            reason = names_of_rows.get(place) or reason_to_leave_out(column)
+            variable = _learn_variable(column, name, reason, missing, sample_weight)
+            parts.append(variable.encode(column, []))
+        except ValueError as error:
+            found.problems[name] = str(error)
+            continue
+        found.variables.append(variable)
+        if isinstance(column, np.ndarray) and np.isnan(column).all():
+            found.empty.append(name)
+    return found._replace(covariates=np.concatenate(parts, axis=1))
+
+
+def _learn_variable(
+    column: Column, name: str, reason: str | None, missing: str, sample_weight: Float | None
+) -> Variable:
+    """The variable of a training column; with a reason to leave it out, nothing of it matters."""
+    if reason:
+        return LeftOut(name, reason)
+    check_cells(column, name, missing)
     if isinstance(column, Days):
         return learn_moment(column, name, sample_weight)
     if not isinstance(column, Labels):
@@ -224,7 +256,8 @@ def _warn_of_unusable(variables: list[Variable], empty: list[str]) -> None:
     """Says which columns have no value, or vary so little that they count as constants."""
     if empty:
         _say(
-            f"Got {'column' if len(empty) == 1 else 'columns'} {listed(empty)} without a single "
+            f"Got {'column' if len(empty) == 1 else 'columns'} "
+            f"{listed([repr(name) for name in empty])} without a single "
             f"value; {'it' if len(empty) == 1 else 'they'} cannot be used.",
             UserWarning,
         )

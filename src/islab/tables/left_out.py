@@ -25,6 +25,7 @@ ID = "an id, another in every row"
 FREE_TEXT = "free text"
 DIFFERS = "text that differs from row to row"
 SPELLS_DATES = "text that seems to spell dates; try pandas.to_datetime"
+SPELLS_NUMBERS = "text that seems to spell numbers; try pandas.to_numeric"
 WORDS_OF_PROSE = 4
 ROWS_BETWEEN = 4
 BY_CHANCE = -10.0  # log probability
@@ -35,6 +36,7 @@ NAME_OF_TIME = re.compile(
     r"(?:^|[\W_])(?:t|time|second|minute|hour|day|date|week|month|quarter|year|age)s?(?:$|[\W_])",
     re.IGNORECASE,
 )
+BESIDE_NUMBERS = re.compile(r"[\s,$%\u00a3\u20ac]")
 LIKE_A_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|\w{3,9}\.? \d{1,2},? \d{4}\b.*")
 
 
@@ -121,5 +123,7 @@ def reason_to_leave_out(column: Column) -> str | None:
         return None
     if all(map(LIKE_A_DATE.fullmatch, column.levels)):
         return SPELLS_DATES
+    if all(is_number(BESIDE_NUMBERS.sub("", level)) for level in column.levels):
+        return SPELLS_NUMBERS
     n_words = np.mean([len(level.split()) for level in column.levels])
     return FREE_TEXT if n_words >= WORDS_OF_PROSE else DIFFERS

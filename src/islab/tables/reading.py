@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -73,36 +73,45 @@ class UnusableCell(ValueError):
         return UnusableCell, (self.found, self.row, self.rest)
 
 
-def columns_of(
-    table: Any, names: list[str], ignored: Collection[str] = (), text: Collection[str] = ()
-) -> Iterator[tuple[str, Column]]:
-    """Name and content of each column of an array or of a data frame.
+class UnusableColumns(ValueError):
+    """All columns that cannot be used, with what is wrong in each."""
 
-    Those ``ignored`` are NaN; those of ``text`` stay text even if all of it spells dates.
-    """
+    def __init__(self, problems: dict[str, str]) -> None:
+        many = [f"Got {len(problems)} columns that cannot be used:"] if len(problems) > 1 else []
+        super().__init__("\n".join([*many, *problems.values()]))
+        self.problems = problems
+
+    def __reduce__(self) -> Any:
+        return UnusableColumns, (self.problems,)
+
+
+def sources_of(table: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Name and content, not yet read, of each column of an array or of a data frame."""
     if isinstance(table, np.ndarray):
-        for number, name in enumerate(names):
-            yield name, table[:, number].astype(np.float64)
+        yield from zip(names, table.T, strict=True)
         return
     import narwhals as nw
 
     frame = nw.from_native(table, eager_only=True)
-    for name, series in zip(names, frame.iter_columns(), strict=True):
-        if name in ignored:
-            yield name, np.full(len(series), np.nan)
-            continue
-        try:
-            column = _read(series, name)
-            if isinstance(column, Labels) and name not in text:
-                column = _days_if_dates(column)
-            if isinstance(column, Labels):
-                "".join(column.levels).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
-                f"{name!r}, expected Unicode; try to read the file with its own encoding."
-            ) from error
-        yield name, column
+    yield from zip(names, frame.iter_columns(), strict=True)
+
+
+def read_column(source: Any, name: str, *, text: bool = False) -> Column:
+    """A column as numbers, labels or days; with ``text`` dates that are spelled stay text."""
+    if isinstance(source, np.ndarray):
+        return source.astype(np.float64)
+    try:
+        column = _read(source, name)
+        if isinstance(column, Labels) and not text:
+            column = _days_if_dates(column)
+        if isinstance(column, Labels):
+            "".join(column.levels).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
+            f"{name!r}, expected Unicode; try to read the file with its own encoding."
+        ) from error
+    return column
 
 
 def check_cells(column: Column, name: str, missing: str) -> None:
