@@ -96,6 +96,13 @@ def test_columns_that_stop_a_fit_are_findings():
     assert found.loc["far", "detail"].startswith("Got inf in column 'far' (row 199)")
 
 
+def test_numbers_that_name_groups_are_findings():
+    table = TABLE[["fine"]].assign(mouse_id=np.arange(N) // 5)
+    found = islab.check(table).to_frame()
+    assert found["finding"].tolist() == ["group id"]
+    assert "declare it categorical" in found["detail"][0]
+
+
 def test_a_table_of_nothing_usable_is_looked_at_too():
     found = islab.check(TABLE[["name"]]).to_frame()
     assert found["finding"].tolist() == ["left out"]

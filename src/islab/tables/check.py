@@ -14,7 +14,7 @@ from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder, Variable, learn_columns
 from islab.tables.dates import Moment
 from islab.tables.frames import frame_columns, in_memory, is_frame
-from islab.tables.left_out import LeftOut
+from islab.tables.left_out import NAME_OF_ID, LeftOut
 from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _single_columns(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
         if missing >= MISSING_SHARE:
             found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
         if isinstance(variable, Number):
-            found += _outlier(variable, own[:, 0])
+            found += [*_group_id(variable, own[:, 0]), *_outlier(variable, own[:, 0])]
     return found
 
 
@@ -128,6 +128,14 @@ def _missing_share(variable: Variable, own: Float) -> float:
     marks = (f"{variable.name} {MISSING_LEVEL}", f"{variable.name}={MISSING_LEVEL}")
     marked = [k for k, name in enumerate(variable.covariates) if name in marks]
     return float(own[:, marked[0]].mean()) if marked else 0.0
+
+
+def _group_id(variable: Number, values: Float) -> list[Finding]:
+    """Whole numbers that are called an id but that rows share."""
+    if not NAME_OF_ID.search(variable.name) or np.mod(values, 1).any():
+        return []
+    detail = "read as a number; if it names groups, declare it categorical or drop it"
+    return [Finding(variable.name, "group id", detail)]
 
 
 def _outlier(variable: Number, values: Float) -> list[Finding]:

@@ -37,9 +37,6 @@ from islab.tables.reading import (
 )
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = ("impute", "error")
