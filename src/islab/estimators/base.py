@@ -307,7 +307,7 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
 
 def _weighted(x: Float, y: Float, sample_weight: Float | None, offset: Float | None) -> Problem:
     """The rows that count; one of weight 0 must not change the size of a batch."""
-    if sample_weight is None:
+    if sample_weight is None or (sample_weight == 1).all():
         return Problem(x, y, offset=offset)
     counts = sample_weight > 0
     offset = None if offset is None else offset[counts]
