@@ -387,7 +387,8 @@ class ClassPredictions(Predictions):
         return self._family.class_probabilities(super().response(predictor))
 
     def _mean(self, draws: Float) -> Float:
-        return self._family.class_probabilities(super()._mean(draws))
+        # Of every class by itself: what is left of a mean near 1 has few digits.
+        return self.response(draws).mean(axis=0)
 
     @property
     def _family(self) -> ClassLikelihood:
