@@ -306,7 +306,7 @@ def score_numbers(
     def quantiles(levels: Float) -> Float:
         return family.predictive_quantiles(few, variance, levels)[..., 0].T
 
-    mean = family.predictive_mean(centres[..., None])[:, 0]
+    mean = family.given(variance).predictive_mean(centres[..., None])[:, 0]
     interval = quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
     if family.normal_noise:
         rank_score = crps(observed, few[..., 0], np.sqrt(variance[:, 0]))

@@ -18,6 +18,7 @@ LIKELIHOODS = [
     ("poisson", 1),
     ("negative_binomial", 1),
     ("student_t", 2),
+    ("ordinal", 1),
 ]
 
 
@@ -131,6 +132,9 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "student_t": lambda eta: eta,
         "poisson": np.exp,
         "negative_binomial": np.exp,
+        "ordinal": lambda eta: (
+            1 + 1 / (1 + np.exp(-eta)) + 1 / (1 + np.exp(network.noise[0] - eta))
+        ),
     }[likelihood]
     small = found.draws_predictor < 20
     np.testing.assert_allclose(

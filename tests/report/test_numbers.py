@@ -15,6 +15,7 @@ LIKELIHOODS = [
     ("poisson", 1),
     ("negative_binomial", 1),
     ("student_t", 1),
+    ("ordinal", 1),
 ]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9
 

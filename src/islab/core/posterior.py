@@ -106,7 +106,7 @@ class Posterior:
         "lam": ("weights",),
         "bias_mu": ("units",),
         "bias_rho": ("units",),
-        "noise": ("outputs",),
+        "noise": ("noise",),
         "multipliers": ("bank", "inputs"),
         "input_index": ("weights",),
     }

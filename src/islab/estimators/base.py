@@ -299,5 +299,6 @@ def _beside_offset(y: Float, offset: Float | None, likelihood: str) -> Float:
     if offset is None:
         return y
     family = families.likelihood(likelihood)
-    constant = family.initial_bias(y) - family.initial_bias(family.mean(offset))
-    return y - family.mean(offset + constant)
+    known = family.given(family.start_noise(y))
+    constant = family.initial_bias(y) - family.initial_bias(known.mean(offset))
+    return y - known.mean(offset + constant)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from islab.core import families
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.islab_base import ISLaBEstimator
+from islab.estimators.parameter_checks import one_of
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.settings import check_params
 
 
 class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
@@ -15,8 +18,14 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
 
     Parameters
     ----------
+    likelihood : {"auto", "categorical", "ordinal"}
+        Whether three or more classes have an order: then one predictor and thresholds on it tell
+        them apart (cumulative logits). "auto" takes the order of an ordered pandas Categorical;
+        with "ordinal" numbers are ordered as well.
     class_weight : dict or "balanced", optional
-        Positive factors on the rows of each class, as in scikit-learn.
+        Positive factors on the rows of each class, as in scikit-learn. Probabilities are then
+        those of data in which the classes are so much more frequent; to choose other classes at
+        the same probabilities, see ``sklearn.model_selection.TunedThresholdClassifierCV``.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
@@ -83,6 +92,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     ----------
     classes_ : (classes,)
         In the order of the columns of ``predict_proba``.
+    levels_ : (classes,) or None
+        The classes from the lowest to the highest, if they have an order.
     network_ : SparseNetwork
         The readable network: predicts, and can be read.
     posterior_ : SampledPosterior or Posterior
@@ -111,6 +122,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     def __init__(
         self,
         *,
+        likelihood: str = "auto",
         class_weight: Any = None,
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
@@ -167,7 +179,13 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             checkpoint=checkpoint,
             on_interrupt=on_interrupt,
         )
+        self.likelihood = likelihood
         self.class_weight = class_weight
+
+    def _check_params(self) -> None:
+        known = ("auto", *families.likelihoods_of_classes())
+        rule = (one_of(*known), " or ".join(map(repr, known)))
+        check_params(self.get_params(deep=False), {"likelihood": rule})
 
 
 class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):

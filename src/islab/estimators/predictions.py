@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
-from islab.core.families import Likelihood, Uncertainty
+from islab.core.families import ClassLikelihood, Likelihood, Uncertainty
 from islab.core.network import forward
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
@@ -19,6 +19,7 @@ from islab.tables.targets import (
     checked_labels,
     checked_levels,
     checked_numbers,
+    codes_of,
     in_order,
     interval_levels,
 )
@@ -101,7 +102,9 @@ class Predictions:
         """Expected targets, (rows, outputs); of classes the probability of each."""
         chosen = self._chosen(model)
         if chosen not in self._means:
-            self._means[chosen] = self.reduce(self._mean, chosen)
+            self._means[chosen] = self.reduce(
+                lambda draws: self.response(draws, chosen).mean(axis=0), chosen
+            )
         return self._means[chosen]
 
     def uncertainty(self, model: Model | None = None) -> Uncertainty:
@@ -117,7 +120,7 @@ class Predictions:
 
     def samples(self, model: Model | None = None) -> Float:
         """Expected targets under each draw, (draws, rows, outputs)."""
-        return self.response(self.predictor(model))
+        return self.response(self.predictor(model), model)
 
     def disagreement(self) -> Disagreement | None:
         """How far the median network is from the full model, None if there is no full model."""
@@ -172,22 +175,19 @@ class Predictions:
         return families.likelihood(self.network.likelihood)
 
     def noise(self, model: Model | None = None) -> Float:
-        """Noise variance of Gaussian outputs on the scale of the data.
+        """What the likelihood learned besides: noise variances on the scale of the data.
 
-        (outputs,), or (draws, 1, outputs) if each draw has its own.
+        (numbers,), or (draws, 1, numbers) if each draw has its own.
         """
         source = self._kept(self._chosen(model))
         if source is None:
             return self.network.noise_in_units()
         noise = source.noise_of(source.numbers(self.n_draws))
-        return noise[:, None] * self.network.scale.y_scale**2
+        return self.network.noise_to_units(noise[:, None])
 
-    def response(self, predictor: Float) -> Float:
-        """Expected targets for predictors (..., rows, outputs)."""
-        return self.likelihood.mean(predictor)
-
-    def _mean(self, draws: Float) -> Float:
-        return self.likelihood.predictive_mean(draws)
+    def response(self, predictor: Float, model: Model | None = None) -> Float:
+        """Expected targets for predictors of draws, (draws, rows, outputs)."""
+        return self.likelihood.given(self.noise(model)).mean(predictor)
 
     def _chosen(self, model: Model | None) -> Model:
         if model is None:
@@ -314,9 +314,12 @@ class ClassPredictions(Predictions):
     ----------
     classes : (classes,)
         In the order of the columns of :meth:`mean`.
+    levels : (classes,), optional
+        The classes from the lowest to the highest, if they have an order.
     """
 
     classes: NDArray
+    levels: NDArray | None = None
     kind: ClassVar[Literal["classes"]] = "classes"
 
     def predicted(self, model: Model | None = None) -> NDArray:
@@ -328,7 +331,7 @@ class ClassPredictions(Predictions):
         wanted = checked_levels(levels)
 
         def quantiles(draws: Float) -> Float:
-            return np.moveaxis(np.quantile(self.response(draws), wanted, axis=0), 0, -1)
+            return np.moveaxis(np.quantile(self.response(draws, model), wanted, axis=0), 0, -1)
 
         return self.reduce(quantiles, model)
 
@@ -368,13 +371,14 @@ class ClassPredictions(Predictions):
     def _labels(self, y: ArrayLike) -> NDArray:
         return checked_labels(self, y, self.covariates)
 
-    def response(self, predictor: Float) -> Float:
-        """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
-        likelihood = families.likelihood_of_classes(len(self.classes))
-        return likelihood.class_probabilities(super().response(predictor))
-
-    def _mean(self, draws: Float) -> Float:
-        return self.response(draws).mean(axis=0)
+    def response(self, predictor: Float, model: Model | None = None) -> Float:
+        """Class probabilities for predictors of draws, (draws, rows, classes)."""
+        likelihood = self.likelihood.given(self.noise(model))
+        assert isinstance(likelihood, ClassLikelihood)
+        probability = likelihood.class_probabilities(predictor)
+        if self.levels is None:
+            return probability
+        return probability[..., codes_of(self.classes, self.levels)]
 
 
 def _parts(total: int, cost: int) -> Iterator[slice]:

@@ -13,7 +13,10 @@ from islab.learn.recipe import DEFAULT_SPARSITY
 from islab.learn.sample import ChainPrior, SamplingPlan
 
 POSTERIORS = ("auto", "sampled", "independent", "flow")
-LIKELIHOODS = ("gaussian", "bernoulli", "categorical", "poisson", "negative_binomial", "student_t")
+LIKELIHOODS = (
+    *("gaussian", "bernoulli", "categorical", "ordinal", "poisson", "negative_binomial"),
+    "student_t",
+)
 ACTIVATIONS = ("leaky_relu", "relu", "identity", "sigmoid", "tanh")
 # Beyond these a step of a chain takes too long.
 MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8

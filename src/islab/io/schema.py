@@ -76,11 +76,12 @@ class NetworkRecord(Struct):
 
 
 class TargetRecord(Struct):
-    """Of a regressor whether y was one column, of a classifier the classes."""
+    """Of a regressor whether y was one column, of a classifier the classes and their order."""
 
     flat: bool | None = None
     type: str = ""
     classes: list[bool | int | float | str] = []
+    levels: list[Size] | None = None
 
 
 class PriceRecord(Struct):

@@ -349,8 +349,10 @@ class _Session:
     def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
         rng = np.random.default_rng(seed)
         start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
-        bias = self.problem.initial_bias(families.likelihood(self.likelihood))
+        likelihood = families.likelihood(self.likelihood)
+        bias = self.problem.initial_bias(likelihood)
         start.bias_mu[start.architecture.units[-1]] = bias
+        start.noise = likelihood.start_noise(self.problem.y)
         return start
 
     def _train(

@@ -118,7 +118,7 @@ def render_report(
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=model.summary(),
         network=network,
-        classes=[printable(str(name)) for name in getattr(model, "classes_", [])],
+        classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
         n_rows=len(covariates),
         level=level,
@@ -147,6 +147,12 @@ def render_report(
     )
 
 
+def _classes(model: Any) -> Any:
+    """The classes of a classifier, from the lowest to the highest if they have an order."""
+    levels = getattr(model, "levels_", None)
+    return getattr(model, "classes_", ()) if levels is None else levels
+
+
 def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) -> dict[str, Any]:
     """A row to start changes from."""
     return {
@@ -157,9 +163,10 @@ def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) ->
 
 def _range(network: SparseNetwork, response: Float) -> list[float]:
     """Where predicted numbers lie, with room for noise."""
-    room = 2 * float(np.sqrt(network.noise_in_units().max()))
+    likelihood = network.known_likelihood()
+    room = 2 * float(np.sqrt(network.noise_in_units().max())) if likelihood.scales_target else 0.0
     low, high = float(response.min()) - room, float(response.max()) + room
-    least, most = families.likelihood(network.likelihood).support
+    least, most = likelihood.support
     return [max(low, least), min(high, most)]
 
 

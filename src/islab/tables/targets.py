@@ -24,6 +24,7 @@ TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
 LARGEST_CLASS = 2.0**53
 LARGEST_SCALE = 1e150
+MOST_LEVELS = 256
 
 
 def detected_task(y: pd.Series) -> str:
@@ -65,6 +66,45 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
             "for each row; try to drop rows without one."
         )
     return plain_labels(labels, "y")
+
+
+def levels_of(y: Any, classes: NDArray, likelihood: str) -> NDArray | None:
+    """The classes from the lowest to the highest, None if they have no order, or are two."""
+    categories = _ordered_categories(y)
+    if likelihood == "auto":
+        ordered = categories is not None
+    else:
+        ordered = families.likelihood(likelihood).ordered
+    if not ordered or len(classes) < 3:
+        return None
+    if len(classes) > MOST_LEVELS:
+        raise ValueError(
+            f"Got {len(classes)} ordered classes, expected at most {MOST_LEVELS}; try "
+            "ISLaBRegressor."
+        )
+    if categories is not None:
+        return classes[np.argsort([categories.index(name) for name in classes.tolist()])]
+    if classes.dtype.kind in "OU":
+        raise ValueError(
+            f"Got likelihood={likelihood!r} with classes such as {classes.tolist()[0]!r}, whose "
+            "order is not known, expected numbers or an ordered Categorical; try "
+            "pd.Categorical(y, categories=[...], ordered=True) with the lowest class first."
+        )
+    return classes
+
+
+def _ordered_categories(y: Any) -> list[Any] | None:
+    """The categories of an ordered Categorical, from the lowest."""
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        return dtype.categories.tolist()
+    return None
+
+
+def codes_of(labels: NDArray, classes: NDArray) -> NDArray[np.intp]:
+    """Position of each label among the classes, which need not be sorted."""
+    order = np.argsort(classes, kind="stable")
+    return order[np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)]
 
 
 def plain_labels(labels: NDArray, name: str) -> NDArray:

@@ -148,10 +148,15 @@ CASES = {
     "logistic network, Student-t slab": (Architecture(2, (2,), 1), "bernoulli", 4.0),
     "Poisson network": (Architecture(2, (2,), 1), "poisson", 0.0),
     "negative binomial network": (Architecture(2, (1,), 1), "negative_binomial", 0.0),
+    "ordered classes": (Architecture(2, (1,), 1), "ordinal", 0.0),
     "Student-t noise": (Architecture(2, (1,), 1), "student_t", 0.0),
     "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
     "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
 }
+
+
+# Priors of what likelihoods learn besides, where it is no variance.
+NOISE_PRIORS = {"ordinal": lambda rng, n: rng.exponential(5.0, size=(n, 1))}
 
 
 def simulate(likelihood, eta, noise, rng):
@@ -188,6 +193,8 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
         found.append(statistics(net, **chain.state()))
     chained = np.array(found)
     weights, biases, tau2, noise = draw_prior(net, prior, 10_000, rng)
+    if likelihood in NOISE_PRIORS:
+        noise = NOISE_PRIORS[likelihood](rng, 10_000)
     drawn = np.array(
         [
             statistics(net, slots=np.flatnonzero(w), weights=w[w != 0], bias=b, tau2=t, noise=s)

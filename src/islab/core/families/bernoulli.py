@@ -55,7 +55,8 @@ class Bernoulli(ClassLikelihood):
     def class_outputs(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return classes[1:]
 
-    def class_probabilities(self, response: Float) -> Float:
+    def class_probabilities(self, eta: Float) -> Float:
+        response = self.mean(eta)
         return np.concatenate([1 - response, response], axis=-1)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:

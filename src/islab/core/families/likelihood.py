@@ -1,9 +1,9 @@
 """What a likelihood is: everything that the package asks of one, in one class.
 
 A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target ``y`` of the same
-shape. ``noise`` is a positive number of each output that the family learns: the variance about its
-mean, or what ``noise_name`` says; 1 for the others. ``nll``, ``mean``, ``gradient``, ``variance``
-and ``noise_terms`` take numpy arrays or torch tensors;
+shape. ``noise`` are positive numbers that the family learns, mostly one for each output: the
+variance about its mean, or what ``noise_name`` says; 1 for families that learn none. ``nll``,
+``mean``, ``gradient``, ``variance`` and ``noise_terms`` take numpy arrays or torch tensors;
 the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
 An offset, such as the logarithm of an exposure, is in ``eta`` before any of them sees it.
 
@@ -17,9 +17,7 @@ Not served yet, and where each would go:
 - a target of several columns for one output (a survival time and its event): ``check_target``
   and ``nll`` then take ``y`` (rows, outputs, columns);
 - a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
-  ``eta`` (rows, outputs, predictors);
-- further learned numbers (ordinal thresholds): an array that takes the place of
-  ``noise``, with a gradient of its own beside :meth:`Likelihood.gradient`.
+  ``eta`` (rows, outputs, predictors).
 """
 
 from __future__ import annotations
@@ -119,6 +117,8 @@ class Likelihood:
         Whether the predictor is the logarithm of the mean, so that an exposure makes sense.
     one_hot : bool
         Whether there is an output for each class, of which one is 1.
+    ordered : bool
+        Whether classes have an order.
     relative_predictor : bool
         Whether predictors mean something only against those of other outputs.
     kernel : Kernel, optional
@@ -127,8 +127,8 @@ class Likelihood:
         Body of a Python function that returns the responses of a list ``eta``, with ``math`` and
         ``_sigmoid`` available; further lines are indented by four spaces.
     javascript : str
-        A JavaScript object with ``response(eta)``, an array for an array; and, where new values
-        are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
+        A JavaScript object with ``response(eta, noise)``, an array for an array; and, where new
+        values are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
         output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are available.
         The text goes into reports as it is.
     """
@@ -144,10 +144,25 @@ class Likelihood:
     scales_target: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
     one_hot: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
     relative_predictor: ClassVar[bool] = False
     kernel: ClassVar[Kernel | None] = None
     python: ClassVar[str]
     javascript: ClassVar[str]
+
+    # -- what is learned besides the predictor ----------------------------------------------
+
+    def given(self, noise: Array) -> Likelihood:
+        """The same where ``noise`` is known, which means and spellings of some families need."""
+        return self
+
+    def n_noise(self, n_outputs: int) -> int | None:
+        """Length of ``noise``; None if it depends on the target."""
+        return n_outputs
+
+    def start_noise(self, y: Float) -> Float:
+        """Where learning of ``noise`` starts."""
+        return np.ones(y.shape[1])
 
     # -- the target -----------------------------------------------------------------------
 
@@ -181,7 +196,7 @@ class Likelihood:
         raise NotImplementedError
 
     def noise_terms(self, y: Array, eta: Array, noise: Array) -> Array:
-        """Numbers (rows, outputs) whose mean over rows is a better ``noise`` than this one."""
+        """Numbers of each row whose mean over rows is a better ``noise`` than this one."""
         error = y - self.mean(eta)
         return error * error
 
@@ -219,10 +234,14 @@ class Likelihood:
         """Law of total variance over the draws."""
         return Uncertainty(
             aleatoric=self.variance(draws, noise).mean(axis=0),
-            epistemic=self.mean(draws).var(axis=0),
+            epistemic=self.given(noise).mean(draws).var(axis=0),
         )
 
     # -- spellings of the response --------------------------------------------------------
+
+    def response_names(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of what exported modules predict."""
+        return outputs
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         """The response as plain text, from an output's predictor and those of all outputs."""
@@ -259,8 +278,8 @@ class ClassLikelihood(Likelihood):
         """Names of the outputs from those of the classes."""
         raise NotImplementedError
 
-    def class_probabilities(self, response: Float) -> Float:
-        """Probabilities (..., classes) from the response (..., outputs)."""
+    def class_probabilities(self, eta: Float) -> Float:
+        """Probabilities (..., classes) from predictors (..., outputs)."""
         raise NotImplementedError
 
 

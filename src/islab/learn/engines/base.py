@@ -32,7 +32,7 @@ class Problem:
     ----------
     x : (rows, covariates)
     y : (rows, outputs)
-        One-hot for the categorical likelihood.
+        As the likelihood wants them: one-hot for several classes, levels for ordered ones.
     sample_weight : (rows,), optional
         Factor on each row's log likelihood.
     offset : (rows, outputs), optional
@@ -82,7 +82,8 @@ class Problem:
         bias = likelihood.initial_bias(self.y)
         if self.offset is None:
             return bias
-        return bias - likelihood.initial_bias(likelihood.mean(self.offset))
+        known = likelihood.given(likelihood.start_noise(self.y))
+        return bias - likelihood.initial_bias(known.mean(self.offset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,7 @@ class Parameters:
     lam: Float  # (weights,)
     bias_mu: Float  # (units,)
     bias_rho: Float  # (units,)
-    noise: Float  # (outputs,)
+    noise: Float  # (numbers,)
 
 
 class ImageSource(Protocol):

@@ -101,7 +101,8 @@ class Start:
     bias : (units,)
     tau2 : (blocks,)
         Slab variances.
-    noise : (outputs,)
+    noise : (numbers,)
+        What the likelihood learns besides.
     """
 
     slots: NDArray[np.intp]
@@ -354,7 +355,7 @@ def _joined(
         weights=whole["weights"],
         ends=np.cumsum(sizes),
         biases=whole["biases"].reshape(n_draws, architecture.n_units),
-        noise=whole["noise"].reshape(n_draws, architecture.n_outputs),
+        noise=whole["noise"].reshape(n_draws, -1),
         tau2=whole["tau2"].reshape(n_draws, len(architecture.blocks)),
         log_likelihood=whole["log_likelihood"],
         row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),

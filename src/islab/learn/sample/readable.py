@@ -128,7 +128,8 @@ def _searched(
     order = np.argsort(-weights, kind="stable")[:CHAINS_TRIED]
     inclusion = np.array([_inclusion(chain, architecture.n_weights) for chain in chains])
     bent = [chain.bends_covariate(architecture).any(axis=1).mean() for chain in chains]
-    pooled = weights @ inclusion if weights @ np.array(bent) < 0.5 else None
+    # Shares of the chains sum to 1 but for rounding.
+    pooled = np.minimum(weights @ inclusion, 1) if weights @ np.array(bent) < 0.5 else None
     seen = set()
     for number, own in zip(order, chain_seeds(seed, len(order)), strict=True):
         chain = make(start=starts[number], seed=own, price=price)

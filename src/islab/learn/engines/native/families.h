@@ -64,7 +64,7 @@ struct Outputs {
     Index n_outputs, n_rows, stride;
     const T *eta, *y;
     const T* weight;  // (rows,), 0 in the padding
-    const T* noise;   // (outputs,) variances
+    const T* noise;   // what the likelihood learns besides, mostly a number for each output
     T* gradient;      // null if only the NLL is wanted
 };
 
@@ -263,6 +263,82 @@ struct NegativeBinomial {
     }
 };
 
+// One of several ordered classes by cumulative logits: y is the class, counted from 1, and noise
+// are the gaps between thresholds, the first of which is 0. Its constant is the number of gaps.
+template <class T>
+struct Ordinal {
+    static constexpr const char* name = "ordinal";
+    static constexpr Index most_gaps = 254;
+    Index n_gaps;
+    explicit Ordinal(double constant)
+        : n_gaps(constant >= 0 && constant <= double(most_gaps) ? Index(constant) : 0) {}
+    Index n_noise(Index) const { return n_gaps; }
+
+    double nll(const Outputs<T>& out) const {
+        double sum = 0;
+        each_row(out, out.noise, [&](Index at, double weight, const Row& row) {
+            sum += weight * row.nll;
+            if (out.gradient) out.gradient[at] = T(weight * (row.above - row.below));
+        });
+        return sum;
+    }
+
+    // Each gap takes a step down the gradient of the NLL by its logarithm.
+    void follow(const Outputs<T>& out, double rate, T* gaps) const {
+        double slopes[most_gaps + 2] = {}, own[most_gaps + 2] = {}, weights = 0;
+        for (Index i = 0; i < out.n_rows; ++i) weights += double(out.weight[i]);
+        each_row(out, gaps, [&](Index, double weight, const Row& row) {
+            // A gap moves all thresholds above it: these are summed up below.
+            if (row.level >= 2) slopes[row.level - 2] -= weight * row.above;
+            if (row.level >= 3) slopes[row.level - 3] += weight * row.below;
+            if (row.level >= 2 && row.level <= n_gaps + 1) own[row.level - 2] += weight;
+        });
+        double sum = 0;
+        for (Index k = n_gaps - 1; k >= 0; --k) {
+            const double gap = double(gaps[k]);
+            sum += slopes[k];
+            const double slope = (sum - own[k] / std::expm1(gap)) / weights;
+            gaps[k] = T(gap * (1 - rate * slope * gap / (1 + gap)));
+        }
+    }
+
+   private:
+    // NLL of a row, and its slopes by minus the threshold above and by the one below.
+    struct Row {
+        Index level;
+        double nll = 0, above = 0, below = 0;
+    };
+
+    template <class Body>
+    void each_row(const Outputs<T>& out, const T* gaps, Body body) const {
+        double cuts[most_gaps + 1] = {}, widths[most_gaps + 1] = {};
+        for (Index k = 0; k < n_gaps; ++k) {
+            cuts[k + 1] = cuts[k] + double(gaps[k]);
+            widths[k + 1] = std::log(-std::expm1(-double(gaps[k])));
+        }
+        for (Index output = 0; output < out.n_outputs; ++output)
+            for (Index i = 0; i < out.n_rows; ++i) {
+                const Index at = output * out.stride + i;
+                const double weight = double(out.weight[i]), eta = double(out.eta[at]);
+                const T y = out.y[at];
+                Row row{y > T(1) ? (y < T(n_gaps + 2) ? Index(y) : n_gaps + 2) : 1};
+                if (row.level > 1) {
+                    row.nll += softplus(cuts[row.level - 2] - eta);
+                    row.below = 1 / (1 + std::exp(eta - cuts[row.level - 2]));
+                }
+                if (row.level < n_gaps + 2) {
+                    row.nll += softplus(eta - cuts[row.level - 1]) - widths[row.level - 1];
+                    row.above = 1 / (1 + std::exp(cuts[row.level - 1] - eta));
+                }
+                body(at, weight, row);
+            }
+    }
+
+    static double softplus(double z) {
+        return std::fmax(z, 0.0) + std::log1p(std::exp(-std::fabs(z)));
+    }
+};
+
 // What the noise follows the mean of: the squared error, or what a likelihood says.
 template <class T, class Likelihood>
 auto noise_term(const Likelihood& likelihood, Lanes<T> eta, Lanes<T> y, T noise, int)
@@ -276,9 +352,16 @@ Lanes<T> noise_term(const Likelihood&, Lanes<T> eta, Lanes<T> y, T, long) {
     return error * error;
 }
 
-// Noise moves to the batch's mean by `rate`.
+// Noise moves to the batch's mean by `rate`, unless a likelihood has its own way.
 template <class T, class Likelihood>
-void follow_noise(const Likelihood& likelihood, const Outputs<T>& out, double rate, T* noise) {
+auto follow_noise(const Likelihood& likelihood, const Outputs<T>& out, double rate, T* noise, int)
+    -> decltype(likelihood.follow(out, rate, noise)) {
+    likelihood.follow(out, rate, noise);
+}
+
+template <class T, class Likelihood>
+void follow_noise(const Likelihood& likelihood, const Outputs<T>& out, double rate, T* noise,
+                  long) {
     Lanes<T> rows{};
     for (Index row = 0; row < out.n_rows; row += width<T>) rows += load(out.weight + row);
     const T n_rows = total<T>(rows);
@@ -291,6 +374,18 @@ void follow_noise(const Likelihood& likelihood, const Outputs<T>& out, double ra
         }
         noise[output] += T(rate) * (total<T>(sum) / n_rows - noise[output]);
     }
+}
+
+// How many numbers a likelihood learns besides the weights: one for each output, or its own.
+template <class Likelihood>
+auto noise_size(const Likelihood& likelihood, Index n_outputs, int)
+    -> decltype(likelihood.n_noise(n_outputs)) {
+    return likelihood.n_noise(n_outputs);
+}
+
+template <class Likelihood>
+Index noise_size(const Likelihood&, Index n_outputs, long) {
+    return n_outputs;
 }
 
 // -- the lists --------------------------------------------------------------------------------
@@ -316,7 +411,7 @@ template <class T>
 using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>>;
 
 template <class T>
-using Likelihoods =
-    List<Bernoulli<T>, Categorical<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>, StudentT<T>>;
+using Likelihoods = List<Bernoulli<T>, Categorical<T>, Ordinal<T>, Gaussian<T>, Poisson<T>,
+                         NegativeBinomial<T>, StudentT<T>>;
 
 }  // namespace

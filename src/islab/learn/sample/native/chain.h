@@ -543,22 +543,24 @@ class Chain {
                                              model.prior.tau_scale + square[b] / 2);
     }
 
-    // A random walk on the logarithm, with the prior of a noise variance.
+    // A random walk on the logarithms.
     void update_dispersion() {
         const Problem& p = model.problem;
         const double a = model.prior.noise_shape, b = model.prior.noise_scale;
-        const double step = 2.4 * std::sqrt(3 / (p.total_weight + 3));
-        for (int o = 0; o < p.outputs; ++o)
+        for (std::size_t o = 0; o < s.s2.size(); ++o) {
+            const double step = 2.4 * std::sqrt(1 / (model.likelihood->noise_rows(p, o) + 1));
             for (int t = 0; t < 3; ++t) {
                 Vector other = s.s2;
                 other[o] *= std::exp(step * random.normal());
                 const double then = model.likelihood->total(p, s.f->data(), other);
-                const double ratio = then - s.log_likelihood - a * std::log(other[o] / s.s2[o]) -
-                                     b / other[o] + b / s.s2[o];
+                const double ratio = then - s.log_likelihood +
+                                     model.likelihood->log_noise_prior(other[o], a, b) -
+                                     model.likelihood->log_noise_prior(s.s2[o], a, b);
                 if (!(std::log(random.uniform()) < ratio)) continue;
                 s.s2 = std::move(other);
                 s.log_likelihood = then;
             }
+        }
     }
 
     void update_noise() {

@@ -207,7 +207,8 @@ class PyChain {
         require(slots.size() == weights.size(), "one weight for each edge");
         require(bias.size() == shape.units(), "one bias for each unit");
         require(tau2.size() == shape.blocks(), "one slab variance for each block");
-        require(noise.size() == shape.outputs(), "one noise variance for each output");
+        require(model->likelihood->takes_noise(model->problem, noise.size()),
+                "as many noise variances as the likelihood learns");
         State s;
         s.in.resize(shape.units());
         s.bias = to_vector(bias);

@@ -37,8 +37,19 @@ class Likelihood {
    public:
     virtual ~Likelihood() = default;
     virtual bool has_noise() const { return false; }
-    // Whether s2 is something else that is drawn: a dispersion.
+    // Whether s2 are other numbers that are drawn: dispersions, gaps.
     virtual bool has_dispersion() const { return false; }
+    // Whether s2 may have so many numbers.
+    virtual bool takes_noise(const Problem& p, std::size_t size) const {
+        return size == static_cast<std::size_t>(p.outputs);
+    }
+    // Log prior density of such a number's logarithm; a and b are the shape and scale of the
+    // prior of noise variances.
+    virtual double log_noise_prior(double value, double a, double b) const {
+        return -a * std::log(value) - b / value;
+    }
+    // About how many rows tell of the k-th of these numbers.
+    virtual double noise_rows(const Problem& p, std::size_t) const { return p.total_weight / 3; }
     virtual bool softmax() const { return false; }
     // Whether an output given the others is a logistic regression.
     virtual bool logistic() const { return false; }
@@ -323,10 +334,82 @@ class StudentT final : public Likelihood {
     static constexpr double log_constant = -0.9808292530117262;
 };
 
+// Ordered classes by cumulative logits: y is the class, counted from 1, and s2 are the gaps
+// between thresholds, the first of which is 0. The gaps' prior is exponential with mean 5.
+class Ordinal final : public Likelihood {
+   public:
+    bool has_dispersion() const override { return true; }
+    bool takes_noise(const Problem& p, std::size_t size) const override {
+        const double classes = static_cast<double>(size) + 2;
+        return size > 0 && std::all_of(p.y.begin(), p.y.end(),
+                                       [=](double y) { return y >= 1 && y <= classes; });
+    }
+    double log_noise_prior(double gap, double, double) const override {
+        return std::log(gap) - gap / 5;
+    }
+    double noise_rows(const Problem& p, std::size_t k) const override {
+        double rows = 0;
+        for (std::size_t i = 0; i < p.n; ++i)
+            if (level(p.y[i]) == k + 2) rows += p.row_weight(i);
+        return rows;
+    }
+
+    double row(const Problem& p, const double* f, const Vector& s2, std::size_t i) const override {
+        return one(f[i], level(p.y[i]), s2, thresholds(s2));
+    }
+
+    double total(const Problem& p, const double* f, const Vector& s2) const override {
+        const Vector cuts = thresholds(s2);
+        double sum = 0;
+        for (std::size_t i = 0; i < p.n; ++i)
+            sum += p.row_weight(i) * one(f[i], level(p.y[i]), s2, cuts);
+        return sum;
+    }
+
+    void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,
+                     double* curvature) const override {
+        const Vector cuts = thresholds(s2);
+        Vector above(cuts.size() + 2, 0.0);  // probability of a level above each threshold
+        above.front() = 1;
+        for (std::size_t i = 0; i < p.n; ++i) {
+            double information = 0;
+            for (std::size_t j = 0; j < cuts.size(); ++j)
+                above[j + 1] = 1 / (1 + std::exp(cuts[j] - f[i]));
+            for (std::size_t j = 1; j <= cuts.size(); ++j)
+                information += above[j] * (1 - above[j]) * (above[j - 1] - above[j + 1]);
+            const std::size_t y = level(p.y[i]);
+            residual[i] = p.row_weight(i) * (1 - above[y - 1] - above[y]);
+            curvature[i] = p.row_weight(i) * information;
+        }
+    }
+
+   private:
+    static std::size_t level(double y) { return static_cast<std::size_t>(y); }
+
+    static Vector thresholds(const Vector& gaps) {
+        Vector cuts(gaps.size() + 1, 0.0);
+        for (std::size_t k = 0; k < gaps.size(); ++k) cuts[k + 1] = cuts[k] + gaps[k];
+        return cuts;
+    }
+
+    static double softplus(double z) {
+        return std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z)));
+    }
+
+    static double one(double eta, std::size_t y, const Vector& gaps, const Vector& cuts) {
+        double sum = 0;
+        if (y > 1) sum -= softplus(cuts[y - 2] - eta);
+        if (y <= cuts.size()) sum -= softplus(eta - cuts[y - 1]);
+        if (y > 1 && y <= cuts.size()) sum += std::log(-std::expm1(-gaps[y - 2]));
+        return sum;
+    }
+};
+
 inline std::unique_ptr<Likelihood> make_likelihood(const std::string& name) {
     if (name == "gaussian") return std::make_unique<Gaussian>();
     if (name == "bernoulli") return std::make_unique<Bernoulli>();
     if (name == "categorical") return std::make_unique<Categorical>();
+    if (name == "ordinal") return std::make_unique<Ordinal>();
     if (name == "poisson") return std::make_unique<Poisson>();
     if (name == "negative_binomial") return std::make_unique<NegativeBinomial>();
     if (name == "student_t") return std::make_unique<StudentT>();
