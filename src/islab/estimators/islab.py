@@ -187,6 +187,13 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         rule = (one_of(*known), " or ".join(map(repr, known)))
         check_params(self.get_params(deep=False), {"likelihood": rule})
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Three clusters on no line have no order to learn.
+        ordered = self.likelihood != "auto" and families.likelihood(self.likelihood).ordered
+        tags.classifier_tags.poor_score = ordered
+        return tags
+
 
 class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     """Bayesian neural network that keeps few weights and explains each predicted number.
