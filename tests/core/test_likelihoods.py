@@ -12,6 +12,8 @@ NOISE = {
     "gaussian": np.array([0.5, 2.0, 0.1]),
     "student_t": np.array([0.5, 2.0, 0.1]),
     "negative_binomial": np.array([0.5, 2.0, 0.1]),
+    "zero_inflated_poisson": np.array([0.5, 2.0, 0.1]),
+    "zero_inflated_negative_binomial": np.array([0.5, 2.0, 0.1, 0.3, 0.8, 0.05]),
     "ordinal": np.array([0.5, 2.0, 0.1]),  # gaps between four thresholds, shared by all outputs
 }
 N_SAMPLES = 100_000
@@ -44,6 +46,14 @@ def log_density(name, y, eta):
     if name == "negative_binomial":
         size = 1 / NOISE[name]
         return stats.nbinom.logpmf(y, size, size / (size + np.exp(eta))).sum(axis=-1)
+    if name.startswith("zero_inflated"):
+        noise = NOISE[name]
+        odds = noise[-3:]
+        counts = stats.poisson.pmf(y, np.exp(eta))
+        if len(noise) > 3:
+            size = 1 / noise[:3]
+            counts = stats.nbinom.pmf(y, size, size / (size + np.exp(eta)))
+        return np.log(((y == 0) * odds + counts) / (1 + odds)).sum(axis=-1)
     if name == "ordinal":
         ends = np.r_[-np.inf, 0, np.cumsum(NOISE[name]), np.inf]
         level = y.astype(int)
@@ -209,7 +219,11 @@ def test_poisson_quantile_is_the_smallest_count_that_reaches_the_level():
 
 
 @pytest.mark.parametrize(
-    ("name", "shift"), [("gaussian", 0), ("poisson", 4), ("bernoulli", 0), ("ordinal", 1)]
+    ("name", "shift"),
+    [
+        *(("gaussian", 0), ("poisson", 4), ("bernoulli", 0), ("ordinal", 1)),
+        *(("zero_inflated_poisson", 2), ("zero_inflated_negative_binomial", 2)),
+    ],
 )
 def test_quantiles_match_those_of_samples(name, shift):
     likelihood, noise = families.likelihood(name), noise_of(name)
@@ -262,7 +276,9 @@ def test_initial_bias_nearly_minimises_the_nll_of_a_constant(name):
     eta = np.broadcast_to([0.3] * 3 if likelihood.ordered else [-1.0, 0.3, 2.0], (500, 3))
     y = likelihood.sample(eta, noise, np.random.default_rng(6))
     if likelihood.ordered:
-        y, noise = y[:, :1], likelihood.start_noise(y[:, :1])
+        y = y[:, :1]
+    if likelihood.given(noise) is not likelihood:
+        noise = likelihood.start_noise(y)
     bias = np.broadcast_to(likelihood.initial_bias(y), y.shape)
     slope = likelihood.gradient(y, bias, noise).mean(axis=0)
     assert (abs(slope) < 1 / len(y)).all()  # a pseudo-observation at most
@@ -284,13 +300,15 @@ def test_unknown_likelihood_is_named():
 def test_noise_rests_where_the_likelihood_is_greatest(name):
     family, rng = families.likelihood(name), np.random.default_rng(0)
     eta = rng.normal(1, 0.5, size=(400, 1))
-    y = family.sample(eta, np.array([0.5]), rng)
-    noise = np.ones(1)
+    noise = np.ones(family.n_noise(1))
+    y = family.sample(eta, noise / 2, rng)
     for _ in range(3000):
         noise = noise + 0.05 * (family.noise_terms(y, eta, noise).mean(axis=0) - noise)
-    grid = noise * np.exp(np.linspace(-0.02, 0.02, 41))
-    total = [family.nll(y, eta, each).sum() for each in grid]
-    assert 17 <= np.argmin(total) <= 23
+    for number in range(len(noise)):
+        grid = np.tile(noise, (41, 1))
+        grid[:, number] *= np.exp(np.linspace(-0.02, 0.02, 41))
+        total = [family.nll(y, eta, each).sum() for each in grid]
+        assert 17 <= np.argmin(total) <= 23
 
 
 def test_gaps_rest_where_the_likelihood_is_greatest():
@@ -322,3 +340,16 @@ def test_the_expected_hessian_of_ordered_classes_is_the_variance_of_the_score():
     assert shares @ scores == pytest.approx(0, abs=1e-12)
     root = family.hessian_roots(eta, gaps)[0, 0, 0]
     assert root**2 == pytest.approx(shares @ np.square(scores), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["zero_inflated_poisson", "zero_inflated_negative_binomial"])
+def test_the_expected_hessian_of_zero_inflated_counts_is_the_variance_of_the_score(name):
+    family, noise = families.likelihood(name), NOISE[name][[0, -1]]
+    noise, eta = noise[-family.n_noise(1) :], np.full((400, 1), 0.8)
+    y = np.arange(400.0)[:, None]
+    share = np.exp(-family.nll(y, eta, noise))
+    assert share.sum() == pytest.approx(1, abs=1e-9)
+    score = family.gradient(y, eta, noise)[:, 0]
+    assert share @ score == pytest.approx(0, abs=1e-9)
+    root = family.hessian_roots(eta[:1], noise)[0, 0, 0]
+    assert root**2 == pytest.approx(share @ score**2, rel=1e-8)

@@ -19,6 +19,8 @@ LIKELIHOODS = [
     ("negative_binomial", 1),
     ("student_t", 2),
     ("ordinal", 1),
+    ("zero_inflated_poisson", 1),
+    ("zero_inflated_negative_binomial", 1),
 ]
 
 
@@ -132,6 +134,8 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "student_t": lambda eta: eta,
         "poisson": np.exp,
         "negative_binomial": np.exp,
+        "zero_inflated_poisson": lambda eta: np.exp(eta) / (1 + network.noise[-1]),
+        "zero_inflated_negative_binomial": lambda eta: np.exp(eta) / (1 + network.noise[-1]),
         "ordinal": lambda eta: (
             1 + 1 / (1 + np.exp(-eta)) + 1 / (1 + np.exp(network.noise[0] - eta))
         ),

@@ -300,5 +300,5 @@ def _beside_offset(y: Float, offset: Float | None, likelihood: str) -> Float:
         return y
     family = families.likelihood(likelihood)
     known = family.given(family.start_noise(y))
-    constant = family.initial_bias(y) - family.initial_bias(known.mean(offset))
+    constant = family.initial_bias(y) - family.initial_bias(family.mean(offset))
     return y - known.mean(offset + constant)

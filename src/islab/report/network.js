@@ -108,8 +108,9 @@ class Network {
   predictive(sorted) {
     if (!this.likelihood.interval) return null;
     const { level, noise } = this.data;
+    const last = noise.length - sorted.length;
     return [(1 - level) / 2, (1 + level) / 2].map((share) =>
-      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k])),
+      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k], noise[last + k])),
     );
   }
 }

@@ -67,6 +67,8 @@ def make_case(
         "student_t": rng.standard_t(2, size=(n_rows, outputs)),
         "poisson": rng.poisson(3, size=(n_rows, outputs)),
         "negative_binomial": rng.negative_binomial(2, 0.4, size=(n_rows, outputs)),
+        "zero_inflated_poisson": rng.poisson(1, size=(n_rows, outputs)),
+        "zero_inflated_negative_binomial": rng.negative_binomial(2, 0.6, size=(n_rows, outputs)),
         "ordinal": rng.integers(1, 5, size=(n_rows, outputs)),
     }[likelihood]
     weight = rng.uniform(0.2, 2, n_rows) if weighted else None

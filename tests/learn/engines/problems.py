@@ -18,6 +18,10 @@ def make_problem(rng, likelihood="gaussian", n_rows=40, n_covariates=3, n_output
         "student_t": lambda: rng.standard_t(3, size=(n_rows, outputs)),
         "poisson": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
         "negative_binomial": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
+        "zero_inflated_poisson": lambda: rng.poisson(1.0, size=(n_rows, outputs)).astype(float),
+        "zero_inflated_negative_binomial": (
+            lambda: rng.poisson(1.0, size=(n_rows, outputs)).astype(float)
+        ),
         "ordinal": lambda: rng.integers(1, 5, size=(n_rows, outputs)).astype(float),
         "categorical": lambda: np.eye(outputs)[rng.integers(outputs, size=n_rows)],
     }[likelihood]()

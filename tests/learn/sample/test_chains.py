@@ -1,5 +1,7 @@
 """Chains against exact posteriors, and Geweke's test of the transition kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
@@ -149,6 +151,12 @@ CASES = {
     "Poisson network": (Architecture(2, (2,), 1), "poisson", 0.0),
     "negative binomial network": (Architecture(2, (1,), 1), "negative_binomial", 0.0),
     "ordered classes": (Architecture(2, (1,), 1), "ordinal", 0.0),
+    "zero-inflated counts": (Architecture(2, (1,), 1), "zero_inflated_poisson", 0.0),
+    "zero-inflated counts with a dispersion": (
+        Architecture(2, (1,), 1),
+        "zero_inflated_negative_binomial",
+        0.0,
+    ),
     "Student-t noise": (Architecture(2, (1,), 1), "student_t", 0.0),
     "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
     "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
@@ -156,7 +164,13 @@ CASES = {
 
 
 # Priors of what likelihoods learn besides, where it is no variance.
-NOISE_PRIORS = {"ordinal": lambda rng, n: rng.exponential(5.0, size=(n, 1))}
+NOISE_PRIORS = {
+    "ordinal": lambda rng, n: rng.exponential(5.0, size=(n, 1)),
+    "zero_inflated_poisson": lambda rng, n: 1 / rng.uniform(size=(n, 1)) - 1,
+    "zero_inflated_negative_binomial": lambda rng, n: np.column_stack(
+        [3.0 / rng.gamma(6.0, size=n), 1 / rng.uniform(size=n) - 1]
+    ),
+}
 
 
 def simulate(likelihood, eta, noise, rng):
@@ -172,6 +186,9 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
     )
     x = rng.standard_normal((5, net.n_covariates))
     start = empty_start(net, tau2=0.3, noise=0.5)
+    n_noise = families.likelihood(likelihood).n_noise(net.n_outputs)
+    if n_noise is not None:
+        start = replace(start, noise=np.full(n_noise, 0.5))
     y = simulate(likelihood, np.zeros((5, net.n_outputs)), start.noise, rng)
     chain = make_chain(Problem(x, y), likelihood, net, start, seed, prior)
     options = {

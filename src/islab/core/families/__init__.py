@@ -26,6 +26,7 @@ from islab.core.families.ordinal import Ordinal
 from islab.core.families.poisson import Poisson
 from islab.core.families.spelling import Kernel, OnnxGraph
 from islab.core.families.student import StudentT
+from islab.core.families.zero_inflated import ZeroInflatedNegativeBinomial, ZeroInflatedPoisson
 
 __all__ = [
     "Activation",
@@ -114,6 +115,7 @@ _TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES = Bernoulli(), Categorical(), Ordi
 for _family in (
     *(_TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES),
     *(Gaussian(), Poisson(), NegativeBinomial(), StudentT()),
+    *(ZeroInflatedPoisson(), ZeroInflatedNegativeBinomial()),
 ):
     register(_family)
 for _function in (Relu(), LeakyRelu(), Sigmoid(), Tanh(), Identity()):

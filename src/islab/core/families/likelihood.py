@@ -128,9 +128,10 @@ class Likelihood:
         ``_sigmoid`` available; further lines are indented by four spaces.
     javascript : str
         A JavaScript object with ``response(eta, noise)``, an array for an array; and, where new
-        values are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
-        output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are available.
-        The text goes into reports as it is.
+        values are numbers, ``interval(draws, share, noise, last)``, the quantile of a new value
+        from an output's sorted responses, and the first and the last number of its noise.
+        ``bisected`` and ``normalShare`` of ``network.js`` are available. The text goes into
+        reports as it is.
     """
 
     name: ClassVar[str]

@@ -82,8 +82,7 @@ class Problem:
         bias = likelihood.initial_bias(self.y)
         if self.offset is None:
             return bias
-        known = likelihood.given(likelihood.start_noise(self.y))
-        return bias - likelihood.initial_bias(known.mean(self.offset))
+        return bias - likelihood.initial_bias(likelihood.mean(self.offset))
 
 
 @dataclass(frozen=True, eq=False)

@@ -339,6 +339,105 @@ struct Ordinal {
     }
 };
 
+// Counts that are 0 with constant odds beside those of a rate: Poisson counts, or ones with a
+// dispersion. Noise are the dispersions, if there are any, and then the odds.
+template <class T, bool dispersed>
+struct ZeroInflated {
+    double largest_log_rate;
+    explicit ZeroInflated(double constant) : largest_log_rate(constant) {}
+    Index n_noise(Index n_outputs) const { return dispersed ? 2 * n_outputs : n_outputs; }
+
+    double nll(const Outputs<T>& out) const {
+        double sum = 0;
+        each_row(out, out.noise, [&](Index at, Index, double weight, const Row& row) {
+            sum += weight * row.nll;
+            if (out.gradient) out.gradient[at] = T(weight * row.gradient);
+        });
+        return sum;
+    }
+
+    // Steps down the gradient of the NLL by the logarithms of the dispersion and the odds.
+    void follow(const Outputs<T>& out, double rate, T* noise) const {
+        double weights = 0;
+        for (Index i = 0; i < out.n_rows; ++i) weights += double(out.weight[i]);
+        for (Index output = 0; output < out.n_outputs; ++output) {
+            double by_odds = 0, by_dispersion = 0;
+            each_row(out, noise, [&](Index, Index of, double weight, const Row& row) {
+                if (of != output) return;
+                by_odds += weight * row.by_odds;
+                by_dispersion += weight * row.by_dispersion;
+            });
+            T& odds = noise[n_noise(out.n_outputs) - out.n_outputs + output];
+            const double old = double(odds), first = double(noise[output]);
+            // Other outputs do not depend on these numbers.
+            if (dispersed)
+                noise[output] = T(first + rate * (1e-4 - first * 4 * by_dispersion / weights));
+            odds = T(old + rate * (1e-4 - old * 4 * by_odds / weights));
+        }
+    }
+
+   private:
+    struct Row {
+        double nll, gradient, by_odds, by_dispersion;
+    };
+
+    template <class Body>
+    void each_row(const Outputs<T>& out, const T* noise, Body body) const {
+        const T* all_odds = noise + (n_noise(out.n_outputs) - out.n_outputs);
+        for (Index output = 0; output < out.n_outputs; ++output) {
+            const double odds = double(all_odds[output]), dispersion = double(noise[output]);
+            for (Index i = 0; i < out.n_rows; ++i) {
+                const Index at = output * out.stride + i;
+                const Row row = one(double(out.eta[at]), double(out.y[at]), odds, dispersion);
+                body(at, output, double(out.weight[i]), row);
+            }
+        }
+    }
+
+    Row one(double eta, double y, double odds, double dispersion) const {
+        const double capped = std::fmin(eta, largest_log_rate), beyond = 1 + eta - capped;
+        const double grown = std::exp(capped), rate = grown * beyond;
+        Row row{};
+        if (dispersed) {
+            const double size = 1 / dispersion, more = std::log1p(dispersion * rate);
+            row.nll = (y + size) * more - y * (capped + std::log(beyond) + std::log(dispersion)) -
+                      std::lgamma(y + size) + std::lgamma(size) + std::lgamma(y + 1);
+            row.gradient = (rate - y) / (beyond * (1 + dispersion * rate));
+            const double digammas =
+                NegativeBinomial<T>::digamma(y + size) - NegativeBinomial<T>::digamma(size);
+            row.by_dispersion = size * (digammas - more + (rate - y) / (size + rate));
+        } else {
+            row.nll = rate - y * eta + std::lgamma(y + 1);
+            row.gradient = grown - y;
+        }
+        double counted = 1;
+        if (y == 0) {
+            const double largest = std::fmax(std::log(odds), -row.nll);
+            const double zero = largest + std::log(std::exp(std::log(odds) - largest) +
+                                                   std::exp(-row.nll - largest));
+            counted = std::exp(-row.nll - zero);
+            row.nll = -zero;
+        }
+        row.nll += std::log1p(odds);
+        row.gradient *= counted;
+        row.by_dispersion *= counted;
+        row.by_odds = odds / (1 + odds) - (1 - counted);
+        return row;
+    }
+};
+
+template <class T>
+struct ZeroInflatedPoisson : ZeroInflated<T, false> {
+    static constexpr const char* name = "zero_inflated_poisson";
+    using ZeroInflated<T, false>::ZeroInflated;
+};
+
+template <class T>
+struct ZeroInflatedNegativeBinomial : ZeroInflated<T, true> {
+    static constexpr const char* name = "zero_inflated_negative_binomial";
+    using ZeroInflated<T, true>::ZeroInflated;
+};
+
 // What the noise follows the mean of: the squared error, or what a likelihood says.
 template <class T, class Likelihood>
 auto noise_term(const Likelihood& likelihood, Lanes<T> eta, Lanes<T> y, T noise, int)
@@ -411,7 +510,8 @@ template <class T>
 using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>>;
 
 template <class T>
-using Likelihoods = List<Bernoulli<T>, Categorical<T>, Ordinal<T>, Gaussian<T>, Poisson<T>,
-                         NegativeBinomial<T>, StudentT<T>>;
+using Likelihoods =
+    List<Bernoulli<T>, Categorical<T>, Ordinal<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>,
+         StudentT<T>, ZeroInflatedPoisson<T>, ZeroInflatedNegativeBinomial<T>>;
 
 }  // namespace

@@ -554,8 +554,8 @@ class Chain {
                 other[o] *= std::exp(step * random.normal());
                 const double then = model.likelihood->total(p, s.f->data(), other);
                 const double ratio = then - s.log_likelihood +
-                                     model.likelihood->log_noise_prior(other[o], a, b) -
-                                     model.likelihood->log_noise_prior(s.s2[o], a, b);
+                                     model.likelihood->log_noise_prior(p, o, other[o], a, b) -
+                                     model.likelihood->log_noise_prior(p, o, s.s2[o], a, b);
                 if (!(std::log(random.uniform()) < ratio)) continue;
                 s.s2 = std::move(other);
                 s.log_likelihood = then;
