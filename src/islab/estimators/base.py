@@ -70,6 +70,12 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         """Learns from standardised data; ``varies`` says which covariates are not constant."""
         raise NotImplementedError
 
+    def _best_likelihood(
+        self, problem: Problem, candidates: tuple[str, ...], varies: Mask, seed: int
+    ) -> str:
+        """The likelihood under which the data are most probable."""
+        raise NotImplementedError
+
     # -- learning -------------------------------------------------------------------------
 
     def _learn(
@@ -81,8 +87,11 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         sample_weight: Float | None,
         table_weight: Float | None,
         offset: Float | None = None,
+        candidates: tuple[str, ...] = (),
     ) -> None:
         """Learns from a checked table, targets and offsets (rows, outputs).
+
+        Of several ``candidates``, which standardise targets alike, the best likelihood is taken.
 
         ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
         a row stands in the data when columns are standardised.
@@ -99,6 +108,8 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         shift = None if offset is None else offset / scale.y_scale
         problem = _weighted(x, y, sample_weight, shift)
         seed = self._new_seed()
+        if len(candidates) > 1:
+            likelihood = self._best_likelihood(problem, candidates, columns.varies, seed)
         learned = self._learn_weights(problem, likelihood, columns.varies, seed)
         learned.weights.scale = scale
         self.columns_ = columns

@@ -200,9 +200,13 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
 
     Parameters
     ----------
-    likelihood : {"gaussian", "poisson", "negative_binomial", "student_t"}
-        Real targets with noise of a learned size, normal or with outliers (Student-t); counts, or
-        counts that vary more than Poisson counts, with a learned dispersion.
+    likelihood : str
+        "gaussian" or "student_t": real targets with noise of a learned size, normal or with
+        outliers. "poisson" or "negative_binomial": counts, or counts that vary more than Poisson
+        counts, with a learned dispersion. "zero_inflated_poisson" or
+        "zero_inflated_negative_binomial": the same where further zeros have a learned
+        probability. "auto" fits all that can be, those of counts for whole numbers none of which
+        is negative, and takes the one with the highest ELBO.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
@@ -353,3 +357,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             on_interrupt=on_interrupt,
         )
         self.likelihood = likelihood
+
+    def _check_params(self) -> None:
+        known = ("auto", *families.likelihoods("numbers", "counts"))
+        rule = (one_of(*known), " or ".join(map(repr, known)))
+        check_params(self.get_params(deep=False), {"likelihood": rule})

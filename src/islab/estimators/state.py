@@ -233,7 +233,9 @@ def _set_target(estimator: NetworkEstimator, target: TargetRecord) -> None:
         if target.flat is None:
             raise ValueError("its target is that of a classifier")
         estimator._flat, estimator.n_outputs_ = target.flat, n_outputs
-        fits = likelihood == estimator.likelihood and (n_outputs == 1 or not estimator._flat)
+        kinds = families.likelihoods("numbers", "counts")
+        asked = kinds if estimator.likelihood == "auto" else (estimator.likelihood,)
+        fits = likelihood in asked and (n_outputs == 1 or not estimator._flat)
     else:
         assert isinstance(estimator, NetworkClassifier)
         estimator.classes_ = classes_of(target.type, target.classes)

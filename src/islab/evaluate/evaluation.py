@@ -55,11 +55,11 @@ def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -
         return score_numbers(y, np.asarray(mean)[None], np.square(sd))
     predictions = estimator.predictions(X)
     draws, observed = predictions.predictor(model), predictions.observed(y)
+    # What each output learned: mostly one number.
+    noise = network.noise_in_units().reshape(-1, observed.shape[1]).T
     each = [
-        score_numbers(target, draws[..., output], noise, likelihood=network.likelihood)
-        for output, (target, noise) in enumerate(
-            zip(observed.T, network.noise_in_units(), strict=True)
-        )
+        score_numbers(target, draws[..., output], own[None], likelihood=network.likelihood)
+        for output, (target, own) in enumerate(zip(observed.T, noise, strict=True))
     ]
     return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]}
 

@@ -131,7 +131,10 @@ def render_report(
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),
         edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
-        stories=tell_rows(network, covariates, chosen, settings, y, drawn, level),
+        stories=tell_rows(
+            network, covariates, chosen, settings, y, drawn, level, predictions.offset
+        ),
+        has_offset=predictions.offset is not None,
         history=history_charts(model.history_),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
         n_settings=len(settings),

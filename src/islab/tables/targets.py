@@ -135,8 +135,20 @@ def _of_one_type(labels: NDArray, name: str) -> NDArray:
         return labels[:, None]
 
 
-def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:
-    """Targets of a regression, (rows,) or (rows, outputs)."""
+def possible_likelihoods(values: Float) -> tuple[str, ...]:
+    """Likelihoods of counts for whole numbers none of which is negative, else of real numbers."""
+    if (values < 0).any() or (values != np.round(values)).any():
+        return families.likelihoods("numbers")
+    names = families.likelihoods("counts")
+    if (values == 0).any():
+        return names
+    return tuple(name for name in names if not families.likelihood(name).inflates_zeros)
+
+
+def checked_numbers(
+    estimator: Any, y: ArrayLike, table: Any, likelihood: str | None = None
+) -> Float:
+    """Targets of a regression, (rows,) or (rows, outputs), that a likelihood allows."""
     _require(estimator, y)
     try:
         if _has_times(y):
@@ -165,7 +177,8 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
             f"Got {values[wrong][0]} in y (row {row}; NaN and inf are not allowed), "
             "expected a finite number for each row; try to drop rows without one."
         )
-    families.likelihood(likelihood).check_target(values)
+    if likelihood is not None:
+        families.likelihood(likelihood).check_target(values)
     return values
 
 

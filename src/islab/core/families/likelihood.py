@@ -113,6 +113,8 @@ class Likelihood:
     scales_target : bool
         Whether targets are learned in standard deviations from their mean; the predictor is then
         in the target's unit.
+    inflates_zeros : bool
+        Whether zeros may be no counts, so that there must be some.
     log_link : bool
         Whether the predictor is the logarithm of the mean, so that an exposure makes sense.
     one_hot : bool
@@ -143,6 +145,7 @@ class Likelihood:
     overdispersed: ClassVar[str | None] = None
     normal_noise: ClassVar[bool] = False
     scales_target: ClassVar[bool] = False
+    inflates_zeros: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
     one_hot: ClassVar[bool] = False
     ordered: ClassVar[bool] = False

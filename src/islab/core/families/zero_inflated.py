@@ -33,6 +33,7 @@ class ZeroInflatedPoisson(Poisson):
     name = "zero_inflated_poisson"
     kernel = Kernel("zero_inflated_poisson", LARGEST_LOG_RATE)
     learns_noise = True
+    inflates_zeros = True
     noise_name = "odds of a zero that is no count"
     overdispersed: ClassVar[str | None] = "zero_inflated_negative_binomial"
     counts: ClassVar[Poisson] = Poisson()
