@@ -7,7 +7,8 @@ from scipy import special, stats
 
 from islab.core import families
 
-NAMES = list(families.likelihoods())
+# Those with several predictors of a target have tests of their own.
+NAMES = [n for n in families.likelihoods() if families.likelihood(n).n_predictors == 1]
 NOISE = {
     "gaussian": np.array([0.5, 2.0, 0.1]),
     "student_t": np.array([0.5, 2.0, 0.1]),
@@ -353,3 +354,55 @@ def test_the_expected_hessian_of_zero_inflated_counts_is_the_variance_of_the_sco
     assert share @ score == pytest.approx(0, abs=1e-9)
     root = family.hessian_roots(eta[:1], noise)[0, 0, 0]
     assert root**2 == pytest.approx(share @ score**2, rel=1e-8)
+
+
+def two_targets(seed=0, n_rows=6):
+    """Targets, twice, and predictors of their means and log SDs."""
+    rng = np.random.default_rng(seed)
+    eta = rng.normal(size=(n_rows, 4))
+    return families.likelihood("heteroscedastic").sample(eta, np.ones(4), rng), eta
+
+
+def test_noise_with_a_predictor_has_the_normal_density():
+    y, eta = two_targets()
+    found = families.likelihood("heteroscedastic").nll(y, eta, np.ones(4))
+    expected = -stats.norm.logpdf(y[:, :2], eta[:, :2], np.exp(eta[:, 2:])).sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    in_torch = families.likelihood("heteroscedastic").nll(
+        *(torch.from_numpy(each) for each in (y, eta, np.ones(4)))
+    )
+    np.testing.assert_allclose(in_torch.numpy(), expected, rtol=1e-12)
+
+
+def test_gradients_of_noise_with_a_predictor_match_finite_differences():
+    y, eta = two_targets()
+    eta[0, 2:] = [20.0, -20.0]  # beyond the largest log SD
+    likelihood, noise, step = families.likelihood("heteroscedastic"), np.ones(4), 1e-6
+    gradient = likelihood.gradient(y, eta, noise)
+    for output in range(4):
+        move = step * np.eye(4)[output]
+        up, down = (likelihood.nll(y, eta + sign * move, noise) for sign in (1, -1))
+        np.testing.assert_allclose(
+            gradient[1:, output], ((up - down) / (2 * step))[1:], rtol=1e-5, atol=1e-6
+        )
+    assert (gradient[0, 2:] == 0).all()
+
+
+def test_the_expected_hessian_of_noise_with_a_predictor_is_the_variance_of_the_score():
+    family, noise = families.likelihood("heteroscedastic"), np.ones(2)
+    eta = np.broadcast_to([0.3, -0.7], (N_SAMPLES, 2))
+    scores = family.gradient(family.sample(eta, noise, np.random.default_rng(0)), eta, noise)
+    roots = family.hessian_roots(eta[:1], noise)[:, 0]
+    np.testing.assert_allclose(np.cov(scores.T), roots.T @ roots, atol=0.1)
+
+
+def test_quantiles_and_variances_of_noise_with_a_predictor_are_those_of_the_mixture():
+    family, noise = families.likelihood("heteroscedastic"), np.ones(4)
+    draws = np.random.default_rng(1).normal(0.5, 0.7, size=(40, 3, 4))
+    quantiles = family.predictive_quantiles(draws, noise, LEVELS)
+    reached = stats.norm.cdf(quantiles[:, None], draws[..., :2], np.exp(draws[..., 2:]))
+    expected = np.broadcast_to(np.reshape(LEVELS, (-1, 1, 1)), (5, 3, 2))
+    np.testing.assert_allclose(reached.mean(axis=1), expected, rtol=1e-8)
+    total = family.uncertainty(draws, noise).total
+    second = (np.exp(2 * draws[..., 2:]) + draws[..., :2] ** 2).mean(axis=0)
+    np.testing.assert_allclose(total, second - draws[..., :2].mean(axis=0) ** 2)

@@ -16,6 +16,7 @@ LIKELIHOODS = [
     ("negative_binomial", 1),
     ("student_t", 1),
     ("ordinal", 1),
+    ("heteroscedastic", 2),
     ("zero_inflated_poisson", 1),
     ("zero_inflated_negative_binomial", 1),
 ]

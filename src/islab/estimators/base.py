@@ -110,7 +110,11 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         seed = self._new_seed()
         if len(candidates) > 1:
             likelihood = self._best_likelihood(problem, candidates, columns.varies, seed)
-        learned = self._learn_weights(problem, likelihood, columns.varies, seed)
+        family = families.likelihood(likelihood)
+        scale = scale.with_predictors(family)
+        learned = self._learn_weights(
+            problem.with_predictors(family), likelihood, columns.varies, seed
+        )
         learned.weights.scale = scale
         self.columns_ = columns
         self.posterior_ = learned.weights
@@ -310,6 +314,8 @@ def _beside_offset(y: Float, offset: Float | None, likelihood: str) -> Float:
     if offset is None:
         return y
     family = families.likelihood(likelihood)
+    if family.scales_target:
+        return y - offset
     known = family.given(family.start_noise(y))
     constant = family.initial_bias(y) - family.initial_bias(family.mean(offset))
     return y - known.mean(offset + constant)

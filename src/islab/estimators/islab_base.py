@@ -134,8 +134,8 @@ class ISLaBEstimator(NetworkEstimator):
         price = np.log(max(problem.row_weights.sum(), 2.0)) / 2
 
         def evidence(name: str) -> float:
-            found, _ = self._search(learned, name, "independent", seed)
             family = families.likelihood(name)
+            found, _ = self._search(learned.with_predictors(family), name, "independent", seed)
             return found.elbo - price * len(found.posterior.noise) * family.learns_noise
 
         return max(candidates, key=evidence)

@@ -92,6 +92,12 @@ class Predictions:
         return len(self.covariates)
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the targets, which may have an output for each of several predictors."""
+        outputs = self.network.scale.outputs
+        return outputs[: len(outputs) // self.likelihood.n_predictors]
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """What there is to predict with: the median network and, unless left out, the full."""
         return ("median",) if self.posterior is None else ("median", "full")
@@ -187,7 +193,8 @@ class Predictions:
 
     def response(self, predictor: Float, model: Model | None = None) -> Float:
         """Expected targets for predictors of draws, (draws, rows, outputs)."""
-        return self.likelihood.given(self.noise(model)).mean(predictor)
+        response = self.likelihood.given(self.noise(model)).mean(predictor)
+        return response[..., : len(self.targets)]
 
     def _chosen(self, model: Model | None) -> Model:
         if model is None:
@@ -207,7 +214,7 @@ class Predictions:
             return self._predictors[model][:, rows]
         draws = self._computed(model, self.covariates[rows])
         if self.offset is not None:
-            draws += self.offset[rows]
+            draws[..., : self.offset.shape[1]] += self.offset[rows]
         if draws.shape[1] == len(self) and draws.size <= NUMBERS_AT_ONCE:
             self._predictors[model] = draws
             self._weights.pop(model, None)
@@ -297,7 +304,7 @@ class NumberPredictions(Predictions):
 
     def observed(self, y: ArrayLike) -> Float:
         """The targets of the rows, checked, (rows, outputs)."""
-        outputs = self.network.scale.outputs
+        outputs = self.targets
         targets = in_order(y, outputs)
         found = checked_numbers(self, targets, self.covariates, self.network.likelihood)
         if found.size != len(self) * len(outputs):

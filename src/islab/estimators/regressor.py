@@ -273,7 +273,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         found = self.predictions(X, offset=offset, exposure=exposure)
         observed, predicted, sd = found.observed(y), found.mean(model), found.sd(model)
         residual = observed - predicted
-        outputs = np.array(self.network_.scale.outputs, dtype=object)
+        outputs = np.array(found.targets, dtype=object)
         return pd.DataFrame(
             {
                 "output": np.tile(outputs, len(predicted)),
@@ -297,7 +297,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """The share of the targets' variance that is predicted (R squared), mean over outputs."""
         check_is_fitted(self)
         found = self.predictions(X, offset=offset, exposure=exposure)
-        return super().score(found, in_order(y, self.network_.scale.outputs), sample_weight)
+        return super().score(found, in_order(y, found.targets), sample_weight)
 
     def _predictions(self, **content: Any) -> NumberPredictions:
         return NumberPredictions(**content)

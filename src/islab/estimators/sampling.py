@@ -15,7 +15,7 @@ from islab.learn.sample import ChainPrior, SamplingPlan
 POSTERIORS = ("auto", "sampled", "independent", "flow")
 LIKELIHOODS = (
     *("gaussian", "bernoulli", "categorical", "ordinal", "poisson", "negative_binomial"),
-    *("student_t", "zero_inflated_poisson", "zero_inflated_negative_binomial"),
+    *("student_t", "heteroscedastic", "zero_inflated_poisson", "zero_inflated_negative_binomial"),
 )
 ACTIVATIONS = ("leaky_relu", "relu", "identity", "sigmoid", "tanh")
 # Beyond these a step of a chain takes too long.

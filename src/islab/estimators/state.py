@@ -232,6 +232,7 @@ def _set_target(estimator: NetworkEstimator, target: TargetRecord) -> None:
     if isinstance(estimator, NetworkRegressor):
         if target.flat is None:
             raise ValueError("its target is that of a classifier")
+        n_outputs //= families.likelihood(likelihood).n_predictors
         estimator._flat, estimator.n_outputs_ = target.flat, n_outputs
         kinds = families.likelihoods("numbers", "counts")
         asked = kinds if estimator.likelihood == "auto" else (estimator.likelihood,)

@@ -58,6 +58,7 @@ def make_case(
     **wiring,
 ) -> Case:
     rng = np.random.default_rng(seed)
+    outputs += outputs % families.likelihood(likelihood).n_predictors
     net = Architecture(covariates, hidden, outputs, **wiring)
     x = rng.standard_normal((n_rows, covariates))
     y = {
@@ -69,6 +70,7 @@ def make_case(
         "negative_binomial": rng.negative_binomial(2, 0.4, size=(n_rows, outputs)),
         "zero_inflated_poisson": rng.poisson(1, size=(n_rows, outputs)),
         "zero_inflated_negative_binomial": rng.negative_binomial(2, 0.6, size=(n_rows, outputs)),
+        "heteroscedastic": rng.standard_normal((n_rows, outputs)),
         "ordinal": rng.integers(1, 5, size=(n_rows, outputs)),
     }[likelihood]
     weight = rng.uniform(0.2, 2, n_rows) if weighted else None

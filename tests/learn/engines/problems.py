@@ -22,6 +22,7 @@ def make_problem(rng, likelihood="gaussian", n_rows=40, n_covariates=3, n_output
         "zero_inflated_negative_binomial": (
             lambda: rng.poisson(1.0, size=(n_rows, outputs)).astype(float)
         ),
+        "heteroscedastic": lambda: rng.standard_normal((n_rows, outputs)),
         "ordinal": lambda: rng.integers(1, 5, size=(n_rows, outputs)).astype(float),
         "categorical": lambda: np.eye(outputs)[rng.integers(outputs, size=n_rows)],
     }[likelihood]()

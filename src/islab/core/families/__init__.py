@@ -20,6 +20,7 @@ from islab.core.families.activation import (
 from islab.core.families.bernoulli import Bernoulli
 from islab.core.families.categorical import Categorical
 from islab.core.families.gaussian import Gaussian
+from islab.core.families.heteroscedastic import Heteroscedastic
 from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, Uncertainty, Words
 from islab.core.families.negative_binomial import NegativeBinomial
 from islab.core.families.ordinal import Ordinal
@@ -114,7 +115,7 @@ _TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES = Bernoulli(), Categorical(), Ordi
 
 for _family in (
     *(_TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES),
-    *(Gaussian(), Poisson(), NegativeBinomial(), StudentT()),
+    *(Gaussian(), Poisson(), NegativeBinomial(), StudentT(), Heteroscedastic()),
     *(ZeroInflatedPoisson(), ZeroInflatedNegativeBinomial()),
 ):
     register(_family)

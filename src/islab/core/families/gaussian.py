@@ -64,7 +64,7 @@ class Gaussian(Likelihood):
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
         sd = np.sqrt(noise)
         return np.stack(
-            [_mixture_quantile(draws, sd, p) for p in checked_levels(levels).ravel().tolist()]
+            [mixture_quantile(draws, sd, p) for p in checked_levels(levels).ravel().tolist()]
         )
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
@@ -77,7 +77,7 @@ class Gaussian(Likelihood):
         return eta
 
 
-def _mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
+def mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
     """Quantile of an equal mixture of normals over the first axis; each may have its own ``sd``.
 
     Newton's steps from the quantile of a normal with the same moments, kept inside a bracket

@@ -16,8 +16,6 @@ Not served yet, and where each would go:
 
 - a target of several columns for one output (a survival time and its event): ``check_target``
   and ``nll`` then take ``y`` (rows, outputs, columns);
-- a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
-  ``eta`` (rows, outputs, predictors).
 """
 
 from __future__ import annotations
@@ -102,6 +100,9 @@ class Likelihood:
     words : Words
     support : (float, float)
         Where the response lies.
+    n_predictors : int
+        Predictors of each target. The outputs are those of the first predictor for all targets,
+        then those of the second; ``y`` has the targets as often, so that it has their shape.
     learns_noise : bool
         Whether ``noise`` is learned: engines let it follow the mean of :meth:`noise_terms`.
     noise_name : str
@@ -140,6 +141,7 @@ class Likelihood:
     target: ClassVar[Target]
     words: ClassVar[Words]
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    n_predictors: ClassVar[int] = 1
     learns_noise: ClassVar[bool] = False
     noise_name: ClassVar[str] = "noise sd"
     overdispersed: ClassVar[str | None] = None
@@ -169,6 +171,14 @@ class Likelihood:
         return np.ones(y.shape[1])
 
     # -- the target -----------------------------------------------------------------------
+
+    def output_names(self, targets: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the outputs from those of the targets."""
+        return targets
+
+    def output_scale(self, center: Float, scale: Float) -> tuple[Float, Float]:
+        """Center and scale of the outputs from those of the targets."""
+        return center, scale
 
     def check_target(self, y: Float) -> None:
         """Refuses finite numbers that cannot be targets, with a remedy."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -68,6 +68,19 @@ class Problem:
     def n_rows(self) -> int:
         return len(self.x)
 
+    def with_predictors(self, likelihood: Likelihood) -> Problem:
+        """The same with the targets as often as the likelihood has predictors of each.
+
+        An offset is one of the first predictor.
+        """
+        if likelihood.n_predictors == 1:
+            return self
+        offset = self.offset
+        if offset is not None:
+            others = np.zeros((len(offset), offset.shape[1] * (likelihood.n_predictors - 1)))
+            offset = np.hstack([offset, others])
+        return replace(self, y=np.tile(self.y, likelihood.n_predictors), offset=offset)
+
     @property
     def row_weights(self) -> Float:
         """How much each row counts, (rows,)."""
@@ -77,8 +90,10 @@ class Problem:
         """Predictor of the constant model that fits best, beside the offset if there is one.
 
         An offset makes targets of its own, which a constant model fits with a bias that is taken
-        off: exact with an identity or a log link, else a start that is good enough.
+        off: exact with a log link, else a start that is good enough.
         """
+        if self.offset is not None and likelihood.scales_target:
+            return likelihood.initial_bias(self.y - self.offset)
         bias = likelihood.initial_bias(self.y)
         if self.offset is None:
             return bias

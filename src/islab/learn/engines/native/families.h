@@ -177,6 +177,40 @@ struct StudentT {
     }
 };
 
+// Normal noise whose log SD is predicted too: the first half of the outputs are means, the second
+// half log SDs, beyond the constant as there. The second half of y is not read.
+template <class T>
+struct Heteroscedastic {
+    static constexpr const char* name = "heteroscedastic";
+    T largest_log_sd;
+    explicit Heteroscedastic(double constant) : largest_log_sd(T(constant)) {}
+
+    double nll(const Outputs<T>& out) const {
+        const T half_log_2pi = T(0.9189385332046727);
+        const Index half = out.n_outputs / 2;
+        Lanes<T> sum{};
+        for (Index row = 0; row < out.n_rows; row += width<T>) {
+            const Lanes<T> weight = load(out.weight + row);
+            for (Index target = 0; target < half; ++target) {
+                const Index at = target * out.stride + row, spread = at + half * out.stride;
+                const Lanes<T> raw = load(out.eta + spread);
+                const Lanes<T> log_sd =
+                    at_least<T>(at_most<T>(raw, largest_log_sd), -largest_log_sd);
+                const Lanes<T> precision = exponential(Lanes<T>(T(-2) * log_sd));
+                const Lanes<T> error = load(out.y + at) - load(out.eta + at);
+                const Lanes<T> square = error * error * precision;
+                sum += weight * (half_log_2pi + log_sd + T(0.5) * square);
+                if (!out.gradient) continue;
+                store(out.gradient + at, Lanes<T>(-weight * error * precision));
+                const Lanes<T> inside =
+                    (raw > -largest_log_sd) & (raw < largest_log_sd) ? T(1) - square : fill<T>(0);
+                store(out.gradient + spread, Lanes<T>(weight * inside));
+            }
+        }
+        return double(total<T>(sum));
+    }
+};
+
 // Above the largest log rate the rate goes on as a straight line. Without log y!.
 template <class T>
 struct Poisson {
@@ -512,6 +546,6 @@ using Activations = List<Relu<T>, LeakyRelu<T>, Sigmoid<T>, Tanh<T>, Identity<T>
 template <class T>
 using Likelihoods =
     List<Bernoulli<T>, Categorical<T>, Ordinal<T>, Gaussian<T>, Poisson<T>, NegativeBinomial<T>,
-         StudentT<T>, ZeroInflatedPoisson<T>, ZeroInflatedNegativeBinomial<T>>;
+         StudentT<T>, Heteroscedastic<T>, ZeroInflatedPoisson<T>, ZeroInflatedNegativeBinomial<T>>;
 
 }  // namespace

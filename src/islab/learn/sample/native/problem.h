@@ -109,6 +109,38 @@ class Gaussian final : public Likelihood {
     }
 };
 
+// Normal noise whose log SD is predicted too: the first half of the outputs are means, the second
+// half log SDs. The second half of y is not read, and s2 is not used.
+class Heteroscedastic final : public Likelihood {
+   public:
+    double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
+        const int half = p.outputs / 2;
+        double sum = 0;
+        for (int o = 0; o < half; ++o) {
+            const double log_sd = inside(f[(half + o) * p.n + i]);
+            const double d = (p.y[o * p.n + i] - f[o * p.n + i]) * std::exp(-log_sd);
+            sum -= log_sd + 0.5 * (d * d + log_two_pi);
+        }
+        return sum;
+    }
+
+    void derivatives(const Problem& p, const double* f, const Vector&, double* residual,
+                     double* curvature) const override {
+        const std::size_t size = p.outputs / 2 * p.n;
+        for (std::size_t at = 0; at < size; ++at) {
+            const double weight = p.row_weight(at % p.n), log_sd = inside(f[size + at]);
+            const double precision = std::exp(-2 * log_sd), d = p.y[at] - f[at];
+            residual[at] = weight * d * precision;
+            curvature[at] = weight * precision;
+            residual[size + at] = log_sd == f[size + at] ? weight * (d * d * precision - 1) : 0;
+            curvature[size + at] = 2 * weight;
+        }
+    }
+
+   private:
+    static double inside(double log_sd) { return std::min(std::max(log_sd, -15.0), 15.0); }
+};
+
 // The sum of weighted logarithms of numbers from 1 to `most`: those of products, where rows have no
 // weights, because a logarithm costs more than a product.
 inline double sum_of_logs(const Problem& p, const double* values, double most) {
@@ -556,6 +588,7 @@ inline std::unique_ptr<Likelihood> make_likelihood(const std::string& name) {
     if (name == "negative_binomial") return std::make_unique<NegativeBinomial>();
     if (name == "zero_inflated_poisson") return std::make_unique<ZeroInflated>(false);
     if (name == "zero_inflated_negative_binomial") return std::make_unique<ZeroInflated>(true);
+    if (name == "heteroscedastic") return std::make_unique<Heteroscedastic>();
     if (name == "student_t") return std::make_unique<StudentT>();
     throw std::invalid_argument("unknown likelihood: " + name);
 }
