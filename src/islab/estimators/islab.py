@@ -41,6 +41,10 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
+    constraints : dict, optional
+        For columns, by name or position, one or several of: "exclude"; "include", a weight of its
+        own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
+        predictor never falls or rises with it, in every draw (sampled posteriors only).
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float
@@ -130,6 +134,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -158,6 +163,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             flow=flow,
             n_transforms=n_transforms,
             input_skip=input_skip,
+            constraints=constraints,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,
@@ -222,6 +228,10 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
+    constraints : dict, optional
+        For columns, by name or position, one or several of: "exclude"; "include", a weight of its
+        own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
+        predictor never falls or rises with it, in every draw (sampled posteriors only).
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float
@@ -307,6 +317,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -335,6 +346,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             flow=flow,
             n_transforms=n_transforms,
             input_skip=input_skip,
+            constraints=constraints,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,

@@ -41,6 +41,7 @@ class ISLaBEstimator(NetworkEstimator):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -68,6 +69,7 @@ class ISLaBEstimator(NetworkEstimator):
         self.flow = flow
         self.n_transforms = n_transforms
         self.input_skip = input_skip
+        self.constraints = constraints
         self.sparsity = sparsity
         self.prior_inclusion = prior_inclusion
         self.prior_scale = prior_scale
@@ -90,7 +92,12 @@ class ISLaBEstimator(NetworkEstimator):
         self.on_interrupt = on_interrupt
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
-        learned = replace(problem, x=problem.x[:, learnable(varies)])
+        learned = problem.of_covariates(learnable(varies))
+        if learned.limits is not None and learned.limits.include.any() and not self.input_skip:
+            raise ValueError(
+                "Got a column to include with input_skip=False, where no covariate has a weight of "
+                "its own into the output, expected input_skip=True."
+            )
         kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
         found, recipe = self._search(learned, likelihood, kind, seed)
         whole = Architecture(len(varies), recipe.hidden, problem.y.shape[1], recipe.input_skip)
@@ -130,7 +137,7 @@ class ISLaBEstimator(NetworkEstimator):
         What it learns besides the weights has no prior there, so each number costs half the
         logarithm of the number of rows, as in the BIC.
         """
-        learned = replace(problem, x=problem.x[:, learnable(varies)])
+        learned = problem.of_covariates(learnable(varies))
         price = np.log(max(problem.row_weights.sum(), 2.0)) / 2
 
         def evidence(name: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
+from islab.core import families
 from islab.core.sparse import SparseNetwork
 from islab.learn.engines import Problem
 from islab.learn.engines.choice import current_posterior
@@ -32,9 +33,26 @@ FEWEST_STEPS, MOST_STEPS = 150, 3000
 def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
     """The kind of posterior that "auto" stands for, or the one that was asked for."""
     name = current_posterior(name)
+    limits = problem.limits
+    signed = limits is not None and bool(limits.sign.any())
+    if signed and families.likelihood(likelihood).one_hot:
+        raise ValueError(
+            "Got a column that shall be increasing or decreasing with several classes, which have "
+            "no order; try an ordered Categorical."
+        )
     if name not in ("auto", "sampled"):
+        if signed:
+            raise ValueError(
+                f"Got a column that shall be increasing or decreasing with posterior={name!r}, "
+                "which cannot keep to it in every draw; try posterior='sampled'."
+            )
         return name
     reason = _obstacle(likelihood, activation, problem)
+    if signed and reason:
+        raise ValueError(
+            "Got a column that shall be increasing or decreasing, which needs posterior='sampled', "
+            f"which {reason}; try other constraints."
+        )
     if name == "sampled" and reason:
         raise ValueError(
             f"Got posterior='sampled', which {reason}; try posterior='auto' or 'independent'."

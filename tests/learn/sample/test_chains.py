@@ -8,6 +8,7 @@ from scipy.stats import kstest
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.constraints import Limits
 from islab.core.network import forward
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
@@ -179,7 +180,7 @@ def simulate(likelihood, eta, noise, rng):
     return families.likelihood(likelihood).sample(eta, noise, rng)
 
 
-def geweke_scores(net, likelihood, df, n_steps, seed):
+def geweke_scores(net, likelihood, df, n_steps, seed, limits=None):
     """Standardised differences between the prior and data-and-parameters simulated in turn."""
     rng = np.random.default_rng(seed)
     prior = ChainPrior(
@@ -190,8 +191,11 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
     n_noise = families.likelihood(likelihood).n_noise(net.n_outputs)
     if n_noise is not None:
         start = replace(start, noise=np.full(n_noise, 0.5))
+    if limits is not None:
+        slots, values = limits.nearest(net, start.slots, start.weights)
+        start = replace(start, slots=slots, weights=values)
     y = simulate(likelihood, np.zeros((5, net.n_outputs)), start.noise, rng)
-    chain = make_chain(Problem(x, y), likelihood, net, start, seed, prior)
+    chain = make_chain(Problem(x, y, limits=limits), likelihood, net, start, seed, prior)
     options = {
         "every": 1,
         "keep_rows": False,
@@ -219,6 +223,9 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
             for w, b, t, s in zip(weights, biases, tau2, noise, strict=True)
         ]
     )
+    if limits is not None:
+        used = [np.flatnonzero(w) for w in weights]
+        drawn = drawn[[limits.allow(net, s, w[s]) for s, w in zip(used, weights, strict=True)]]
     if not families.likelihood(likelihood).learns_noise:
         drawn, chained = drawn[:, :-1], chained[:, :-1]
     batches = chained[: n_steps // 40 * 40].reshape(40, -1, chained.shape[1]).mean(axis=1)
@@ -244,6 +251,37 @@ def test_prior_and_chain_agree_in_gewekes_test(name):
 @pytest.mark.parametrize("name", CASES)
 def test_prior_and_chain_agree_in_a_long_run_of_gewekes_test(name):
     scores = geweke_scores(*CASES[name], n_steps=60_000, seed=12)
+    assert np.abs(scores).max() < 4.0
+
+
+LIMITS = {
+    "a direction": ([0, 0], [0, 0], [1, 0]),
+    "two directions": ([0, 0], [0, 0], [1, -1]),
+    "a line": ([1, 0], [0, 0], [0, 0]),
+    "an included covariate": ([0, 0], [1, 0], [0, 0]),
+    "everything": ([0, 1], [1, 0], [-1, 1]),
+}
+
+
+def limits_of(name):
+    linear, include, sign = LIMITS[name]
+    return Limits(
+        np.array(linear, dtype=bool), np.array(include, dtype=bool), np.array(sign, dtype=np.int8)
+    )
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_prior_within_limits_and_the_chain_agree_in_gewekes_test(name):
+    net = Architecture(2, (2,), 1)
+    scores = geweke_scores(net, "gaussian", 0.0, 1_000, 13, limits_of(name))
+    assert np.abs(scores).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_prior_within_limits_and_the_chain_agree_in_a_long_run(name):
+    net = Architecture(2, (1, 1), 1)
+    scores = geweke_scores(net, "bernoulli", 0.0, 60_000, 14, limits_of(name))
     assert np.abs(scores).max() < 4.0
 
 

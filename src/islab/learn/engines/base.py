@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture, Blocks, Kept
 from islab.core.arrays import Float
+from islab.core.constraints import Limits
 from islab.core.families import Likelihood
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
@@ -37,12 +38,15 @@ class Problem:
         Factor on each row's log likelihood.
     offset : (rows, outputs), optional
         Added to the linear predictor.
+    limits : Limits, optional
+        What networks may do with the covariates.
     """
 
     x: Float
     y: Float
     sample_weight: Float | None = None
     offset: Float | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         for name, array in (("x", self.x), ("y", self.y)):
@@ -67,6 +71,11 @@ class Problem:
     @property
     def n_rows(self) -> int:
         return len(self.x)
+
+    def of_covariates(self, columns: NDArray[np.bool_]) -> Problem:
+        """The same with some of the covariates."""
+        limits = None if self.limits is None else self.limits.take(columns)
+        return replace(self, x=self.x[:, columns], limits=limits)
 
     def with_predictors(self, likelihood: Likelihood) -> Problem:
         """The same with the targets as often as the likelihood has predictors of each.

@@ -323,7 +323,7 @@ def make_chain(
 ) -> Any:
     """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
-    weight, offset = problem.sample_weight, problem.offset
+    weight, offset, limits = problem.sample_weight, problem.offset, problem.limits
     return native.Chain(
         x=np.ascontiguousarray(problem.x.T, dtype=float),
         y=np.ascontiguousarray(problem.y.T, dtype=float),
@@ -341,6 +341,10 @@ def make_chain(
         bias=start.bias,
         tau2=start.tau2,
         noise=start.noise,
+        linear=[] if limits is None else limits.linear.astype(int).tolist(),
+        include=[] if limits is None else limits.include.astype(int).tolist(),
+        sign=[] if limits is None else limits.sign.astype(int).tolist(),
+        limited_outputs=0 if limits is None else limits.n_outputs,
     )
 
 

@@ -46,6 +46,8 @@ class Chain {
         : model(model), s(std::move(start)), random(seed) {
         if (!model.valid(s))
             throw std::invalid_argument("the starting network has edges on no active path");
+        if (!model.permitted(s))
+            throw std::invalid_argument("the starting network is not within its limits");
         keep.fill(0.0);
         if (OutputRegression::serves(model)) regression = std::make_unique<OutputRegression>(model);
         model.forward(s);
@@ -204,6 +206,7 @@ class Chain {
         const Vector values = there.draw(there.mean, 0.0, random);
         next = std::move(start);
         set_part(next, part, values);
+        if (!model.permitted(next)) return -INFINITY;
         model.forward(next, part);
         double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) -
                        model.log_structure(s);
@@ -472,6 +475,7 @@ class Chain {
         const Vector values = there.draw(here, share, random);
         State next = s;
         set_part(next, part, values);
+        const bool permitted = model.permitted(next);
         model.forward(next, part);
         const Proposal back(model, next, part);
         if (!back.ok) return;
@@ -479,7 +483,7 @@ class Chain {
                        back.log_density(here, values, share) -
                        there.log_density(values, here, share);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
-        const bool yes = decide(ratio, move);
+        const bool yes = decide(permitted ? ratio : -INFINITY, move);
         if (yes) s = std::move(next);
         if (warming && !exact(part)) {
             double spread = std::sqrt(1 - share * share);
