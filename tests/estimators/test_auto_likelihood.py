@@ -8,7 +8,7 @@ from islab.evaluate import evaluate
 from islab.io.store import load
 
 QUICK = {"hidden_layer_sizes": (), "n_restarts": 1, "max_epochs": 60, "n_draws": 50}
-QUICK |= {"random_state": 0}
+QUICK |= {"posterior": "independent", "random_state": 0}
 N = 400
 
 

@@ -11,6 +11,7 @@ from islab.core.network import forward
 from islab.io.store import load
 
 PARAMS = {"n_restarts": 1, "random_state": 0, "max_epochs": 100, "n_draws": 200}
+PARAMS |= {"hidden_layer_sizes": (6,), "posterior": "independent"}
 GRID = np.linspace(-3, 3, 61)
 
 
@@ -18,8 +19,8 @@ GRID = np.linspace(-3, 3, 61)
 def data():
     """The target bends in a, falls and rises in b, and does not depend on c."""
     rng = np.random.default_rng(0)
-    x = pd.DataFrame(rng.standard_normal((400, 4)), columns=["a", "b", "c", "d"])
-    y = 2 * np.maximum(x["a"], 0) + np.abs(x["b"]) + 0.5 * x["d"] + 0.3 * rng.standard_normal(400)
+    x = pd.DataFrame(rng.standard_normal((250, 4)), columns=["a", "b", "c", "d"])
+    y = 2 * np.maximum(x["a"], 0) + np.abs(x["b"]) + 0.5 * x["d"] + 0.3 * rng.standard_normal(250)
     return x, y.to_numpy()
 
 
@@ -97,7 +98,8 @@ def test_a_free_model_does_not_keep_a_direction(data):
 
 def test_classes_follow_a_constraint(data):
     x, y = data
-    model = ISLaBClassifier(posterior="sampled", constraints={"b": "decreasing"}, **PARAMS)
+    params = {**PARAMS, "posterior": "sampled", "constraints": {"b": "decreasing"}}
+    model = ISLaBClassifier(**params)
     model.fit(x, y > np.median(y))
     assert np.diff(curves(model, "b", x[:3]), axis=1).max() <= 1e-12
 
@@ -118,7 +120,7 @@ def test_positions_name_columns_of_arrays(data):
 
 
 def test_all_problems_stand_in_one_message(data):
-    table = data[0].assign(kind=["x", "y"] * 200)
+    table = data[0].assign(kind=["x", "y"] * 125)
     constraints = {"z": "linear", "a": "rising", "kind": "increasing", "b": ["exclude", "linear"]}
     with pytest.raises(ValueError, match="cannot be kept") as caught:
         ISLaBRegressor(constraints=constraints, **PARAMS).fit(table, data[1])
@@ -140,7 +142,7 @@ def test_directions_need_a_sampled_posterior(data, params, message):
 
 def test_directions_need_classes_with_an_order(data):
     classes = np.digitize(data[1], np.quantile(data[1], [0.3, 0.6]))
-    params = {"posterior": "sampled", "constraints": {"a": "increasing"}, **PARAMS}
+    params = {**PARAMS, "posterior": "sampled", "constraints": {"a": "increasing"}}
     with pytest.raises(ValueError, match="try an ordered Categorical"):
         ISLaBClassifier(**params).fit(data[0], classes)
     model = ISLaBClassifier(likelihood="ordinal", **params).fit(data[0], classes)

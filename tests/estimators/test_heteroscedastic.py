@@ -10,7 +10,8 @@ from islab.evaluate import evaluate
 from islab.export import to_python
 from islab.io.store import load
 
-PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "random_state": 0}
+PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "n_draws": 200, "random_state": 0}
+PARAMS |= {"posterior": "independent"}
 UNIT = 10.0
 
 
@@ -24,13 +25,13 @@ def simulate(rng, n, effect=0.8):
 
 @pytest.fixture(scope="module")
 def data():
-    return simulate(np.random.default_rng(0), 600)
+    return simulate(np.random.default_rng(0), 500)
 
 
 @pytest.fixture(scope="module", params=["independent", "sampled"])
 def model(request, data):
-    params = {"likelihood": "heteroscedastic", "posterior": request.param}
-    return ISLaBRegressor(**params, **PARAMS).fit(data[0], pd.Series(data[1], name="price"))
+    params = {**PARAMS, "likelihood": "heteroscedastic", "posterior": request.param}
+    return ISLaBRegressor(**params).fit(data[0], pd.Series(data[1], name="price"))
 
 
 def test_mean_and_noise_are_recovered_in_the_units_of_the_data(model):
@@ -60,7 +61,7 @@ def test_predictions_are_of_the_target_alone(model, data):
 
 
 def test_intervals_cover_where_noise_is_small_and_where_it_is_large(model):
-    x, y, log_sd = simulate(np.random.default_rng(1), 3000)
+    x, y, log_sd = simulate(np.random.default_rng(1), 2000)
     low, high = model.predict_interval(x, 0.9).T
     inside = (low <= y) & (y <= high)
     for part in (log_sd < np.quantile(log_sd, 0.3), log_sd > np.quantile(log_sd, 0.7)):

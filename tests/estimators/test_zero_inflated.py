@@ -7,7 +7,8 @@ from islab import ISLaBRegressor
 from islab.io.store import load
 
 SHARE, DISPERSION = 0.35, 0.5
-PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "random_state": 0}
+PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "n_draws": 100, "random_state": 0}
+PARAMS |= {"posterior": "independent"}
 NAMES = {False: "zero_inflated_poisson", True: "zero_inflated_negative_binomial"}
 
 
@@ -19,9 +20,18 @@ def simulate(rng, n, dispersed):
     return x, rng.poisson(rate) * (rng.random(n) > SHARE).astype(float)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["Poisson", "negative binomial"])
-def dispersed(request):
+CASES = [("independent", False), ("independent", True), ("sampled", False)]
+CASES.append(pytest.param(("sampled", True), marks=pytest.mark.slow))
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def case(request):
     return request.param
+
+
+@pytest.fixture(scope="module")
+def dispersed(case):
+    return case[1]
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +39,10 @@ def data(dispersed):
     return simulate(np.random.default_rng(0), 800, dispersed)
 
 
-@pytest.fixture(scope="module", params=["independent", "sampled"])
-def model(request, data, dispersed):
-    params = {"likelihood": NAMES[dispersed], "posterior": request.param, "max_epochs": 200}
-    return ISLaBRegressor(**PARAMS, **params).fit(*data)
+@pytest.fixture(scope="module")
+def model(case, data):
+    params = {**PARAMS, "posterior": case[0], "likelihood": NAMES[case[1]], "max_epochs": 200}
+    return ISLaBRegressor(**params).fit(*data)
 
 
 def test_the_share_of_zeros_and_the_slope_are_recovered(model, dispersed):
@@ -65,10 +75,11 @@ def test_it_predicts_better_than_without_the_zeros(model, dispersed, data):
     assert gain.mean() > (0.01 if dispersed else 0.2)
 
 
-def test_an_exposure_multiplies_the_expected_count(data, dispersed):
-    x, y = data
+@pytest.mark.parametrize("dispersed", [False, True])
+def test_an_exposure_multiplies_the_expected_count(dispersed):
+    x, y = simulate(np.random.default_rng(0), 500, dispersed)
     years = np.full(len(y), 10.0)
-    model = ISLaBRegressor(likelihood=NAMES[dispersed], max_epochs=60, **PARAMS)
+    model = ISLaBRegressor(likelihood=NAMES[dispersed], **PARAMS)
     model.fit(x, y, exposure=years)
     np.testing.assert_allclose(model.predict(x, exposure=years), 10 * model.predict(x))
     assert model.predict(x, exposure=years).mean() == pytest.approx(y.mean(), rel=0.1)
@@ -84,10 +95,11 @@ def test_it_is_saved_and_reported(model, data, tmp_path):
     assert "odds of a zero that is no count" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.parametrize("dispersed", [False, True])
 def test_two_outputs_have_their_own_zeros(dispersed):
     rng = np.random.default_rng(3)
-    x, y = simulate(rng, 800, dispersed)
-    other = rng.poisson(3, 800).astype(float)
+    x, y = simulate(rng, 500, dispersed)
+    other = rng.poisson(3, 500).astype(float)
     model = ISLaBRegressor(likelihood=NAMES[dispersed], max_epochs=200, **PARAMS)
     model.fit(x, np.column_stack([y, other]))
     odds = model.network_.noise[-2:]
