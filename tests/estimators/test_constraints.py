@@ -105,11 +105,11 @@ def test_classes_follow_a_constraint(data):
 
 
 def test_constraints_are_in_the_file(data, tmp_path):
-    constraints = {"a": ["linear", "increasing"], "d": "exclude"}
+    constraints = {"a": ["linear", "increasing"], "d": "exclude", ("b", "c"): "no interaction"}
     model = fitted(data, posterior="sampled", constraints=constraints, hidden_layer_sizes=())
     model.save(tmp_path / "model.islab")
     found = load(tmp_path / "model.islab")
-    assert found.constraints == {"a": ("linear", "increasing"), "d": "exclude"}
+    assert found.constraints == {**constraints, "a": ("linear", "increasing")}
     np.testing.assert_array_equal(found.predict(data[0]), model.predict(data[0]))
 
 
@@ -173,3 +173,32 @@ def test_what_limits_allow_is_monotone_and_what_is_not_is_refused():
         slots, kept = limits.nearest(net, slots, weights[slots])
         assert limits.allow(net, slots, kept)
     assert 300 < allowed < 2700
+
+
+def test_columns_that_may_not_interact_add_up_in_every_draw():
+    rng = np.random.default_rng(1)
+    x = pd.DataFrame(rng.standard_normal((250, 4)), columns=list("abcd"))
+    y = 2 * np.maximum(x["a"] + x["b"], 0) + x["c"] + 0.2 * rng.standard_normal(250)
+
+    def joint(constraints):
+        """Second differences over a and b: 0 where their effects add up."""
+        model = fitted((x, y), posterior="sampled", constraints=constraints)
+        rows = pd.DataFrame(
+            [(a, b, 0.0, 0.0) for a in (-1.0, 1.0) for b in (-1.0, 1.0)], columns=list("abcd")
+        )
+        drawn = model.predictions(rows).predictor()[..., 0]
+        return np.abs(drawn[:, 0] - drawn[:, 1] - drawn[:, 2] + drawn[:, 3])
+
+    assert np.median(joint(None)) > 0.5
+    assert joint({("a", "b"): "no interaction"}).max() < 1e-9
+    assert joint({(("a", "c"), ("b", "d")): "no interaction"}).max() < 1e-9
+
+
+def test_impossible_pairs_are_named_with_the_other_problems(data):
+    constraints = {("a", "z"): "no interaction", ("a",): "no interaction", "q": "linear"}
+    with pytest.raises(ValueError, match="cannot be kept") as caught:
+        fitted(data, constraints=constraints)
+    for part in ("no column 'z'", "two or more columns", "no column 'q'"):
+        assert part in str(caught.value)
+    with pytest.raises(ValueError, match="try posterior='sampled'"):
+        fitted(data, constraints={("a", "b"): "no interaction"})

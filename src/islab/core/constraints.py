@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,36 @@ class Limits:
         1 or -1 where predictors may not fall or rise with a covariate, else 0.
     n_outputs : int
         Outputs that are constrained; the first ones.
+    apart : (covariates, covariates) bool, optional
+        Pairs that may not meet in a hidden unit, at once or over units before it.
     """
 
     linear: Mask
     include: Mask
     sign: NDArray[np.int8]
     n_outputs: int = 1
+    apart: Mask | None = None
+
+    @property
+    def need_chains(self) -> bool:
+        """Whether only draws of chains keep to them: a variational posterior has no such draws."""
+        return bool(self.sign.any()) or self.apart is not None
+
+    @property
+    def arrays(self) -> list[NDArray]:
+        """What tells them from others, for checkpoints."""
+        known = [self.linear, self.include, self.sign]
+        return known if self.apart is None else [*known, self.apart]
 
     def take(self, columns: Mask) -> Limits:
         """Those of some covariates."""
-        return Limits(
-            self.linear[columns], self.include[columns], self.sign[columns], self.n_outputs
+        apart = None if self.apart is None else self.apart[np.ix_(columns, columns)]
+        return replace(
+            self,
+            linear=self.linear[columns],
+            include=self.include[columns],
+            sign=self.sign[columns],
+            apart=apart,
         )
 
     def forbidden(self, net: Architecture) -> Index:
@@ -61,6 +80,8 @@ class Limits:
         """Whether a network of these weights, at these flat positions, keeps to them."""
         if np.isin(slots, self.forbidden(net)).any() or not np.isin(self.forced(net), slots).all():
             return False
+        if self.apart is not None and self._meet(net, slots):
+            return False
         if not self.sign.any():
             return True
         sources, targets = (ends[slots] for ends in net.ends)
@@ -75,6 +96,18 @@ class Limits:
             behind = (sources >= net.n_covariates) & reached[senders]
             reached[targets[behind]] = True
         return not ((weights < 0) & behind & counted).any()
+
+    def _meet(self, net: Architecture, slots: Index) -> bool:
+        """Whether a hidden unit reads two covariates that are to stay apart."""
+        assert self.apart is not None
+        sources, targets = (ends[slots] for ends in net.ends)
+        reads = np.zeros((net.n_units, net.n_covariates), dtype=bool)
+        direct = sources < net.n_covariates
+        reads[targets[direct], sources[direct]] = True
+        for _ in range(net.n_layers):
+            np.logical_or.at(reads, targets[~direct], reads[sources[~direct] - net.n_covariates])
+        hidden = reads[: net.n_units - net.n_outputs]
+        return bool(((hidden @ self.apart) & hidden).any())
 
     def nearest(self, net: Architecture, slots: Index, weights: Float) -> tuple[Index, Float]:
         """The network itself if it keeps to the limits, or as much of its linear part as does."""

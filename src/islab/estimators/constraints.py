@@ -13,6 +13,7 @@ from islab.tables.columns import ColumnEncoder
 EXCLUDE, INCLUDE, LINEAR = "exclude", "include", "linear"
 SIGNS = {"increasing": 1, "decreasing": -1}
 WORDS = (EXCLUDE, INCLUDE, LINEAR, *SIGNS)
+APART = "no interaction"
 
 Mask = NDArray[np.bool_]
 
@@ -21,7 +22,7 @@ def valid_constraints(value: Any) -> bool:
     """None, or words for columns; which columns there are is not known yet."""
     if value is None:
         return True
-    return isinstance(value, dict) and all(isinstance(key, str | int) for key in value)
+    return isinstance(value, dict) and all(isinstance(key, str | int | tuple) for key in value)
 
 
 def read_constraints(
@@ -32,7 +33,8 @@ def read_constraints(
     Parameters
     ----------
     constraints : dict, optional
-        A word, or several, for columns by name or position.
+        A word, or several, for columns by name or position; or, for a tuple of columns or groups
+        of them, that they do not interact.
     columns : ColumnEncoder
     n_outputs : int
         Outputs of the target, the first of the network.
@@ -40,7 +42,12 @@ def read_constraints(
     owners, names = np.array(columns.owners, dtype=object), np.array(columns.names, dtype=object)
     of = {word: np.zeros(len(names), dtype=bool) for word in WORDS}
     problems = []
+    apart = np.zeros((len(names), len(names)), dtype=bool)
     for key, given in (constraints or {}).items():
+        if isinstance(key, tuple):
+            found = _keep_apart(key, given, columns, apart)
+            problems += [] if found is None else [found]
+            continue
         name = _name(key, columns)
         words = (given,) if isinstance(given, str) else tuple(given)
         covariates = owners == name
@@ -56,9 +63,35 @@ def read_constraints(
     if problems:
         raise ValueError(f"Got constraints that cannot be kept: {'; '.join(problems)}.")
     sign = sum(value * of[word].astype(np.int8) for word, value in SIGNS.items())
-    limits = Limits(of[LINEAR], of[INCLUDE], np.asarray(sign, dtype=np.int8), n_outputs)
-    free = not (of[LINEAR].any() or of[INCLUDE].any() or limits.sign.any())
+    limits = Limits(
+        of[LINEAR],
+        of[INCLUDE],
+        np.asarray(sign, dtype=np.int8),
+        n_outputs,
+        apart if apart.any() else None,
+    )
+    free = not (of[LINEAR].any() or of[INCLUDE].any() or limits.need_chains)
     return of[EXCLUDE], None if free else limits
+
+
+def _keep_apart(
+    key: tuple[Any, ...], given: Any, columns: ColumnEncoder, apart: Mask
+) -> str | None:
+    """Marks the pairs of covariates that are to stay apart; or what is wrong."""
+    if given != APART or len(key) < 2:
+        return f"{key!r} has {given!r}, expected two or more columns or groups with {APART!r}"
+    groups = [each if isinstance(each, tuple) else (each,) for each in key]
+    unknown = [name for group in groups for name in group if _name(name, columns) is None]
+    if unknown:
+        return f"there is no column {unknown[0]!r}"
+    owners = np.array(columns.owners, dtype=object)
+    members = [np.isin(owners, [str(_name(each, columns)) for each in group]) for group in groups]
+    for number, one in enumerate(members):
+        for other in members[:number]:
+            pairs = one[:, None] & other
+            apart |= pairs | pairs.T
+    np.fill_diagonal(apart, False)
+    return None
 
 
 def _name(key: str | int, columns: ColumnEncoder) -> str | None:

@@ -44,7 +44,9 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     constraints : dict, optional
         For columns, by name or position, one or several of: "exclude"; "include", a weight of its
         own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
-        predictor never falls or rises with it, in every draw (sampled posteriors only).
+        predictor never falls or rises with it, in every draw. For a tuple of columns, or of groups
+        of them, "no interaction": no hidden unit reads two of them. The last three need a sampled
+        posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float
@@ -231,7 +233,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     constraints : dict, optional
         For columns, by name or position, one or several of: "exclude"; "include", a weight of its
         own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
-        predictor never falls or rises with it, in every draw (sampled posteriors only).
+        predictor never falls or rises with it, in every draw. For a tuple of columns, or of groups
+        of them, "no interaction": no hidden unit reads two of them. The last three need a sampled
+        posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float

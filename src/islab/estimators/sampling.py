@@ -34,8 +34,8 @@ def chosen_posterior(name: str, likelihood: str, activation: str, problem: Probl
     """The kind of posterior that "auto" stands for, or the one that was asked for."""
     name = current_posterior(name)
     limits = problem.limits
-    signed = limits is not None and bool(limits.sign.any())
-    if signed and families.likelihood(likelihood).one_hot:
+    signed = limits is not None and limits.need_chains
+    if limits is not None and limits.sign.any() and families.likelihood(likelihood).one_hot:
         raise ValueError(
             "Got a column that shall be increasing or decreasing with several classes, which have "
             "no order; try an ordered Categorical."
@@ -43,14 +43,15 @@ def chosen_posterior(name: str, likelihood: str, activation: str, problem: Probl
     if name not in ("auto", "sampled"):
         if signed:
             raise ValueError(
-                f"Got a column that shall be increasing or decreasing with posterior={name!r}, "
-                "which cannot keep to it in every draw; try posterior='sampled'."
+                "Got a constraint on directions or interactions with "
+                f"posterior={name!r}, which cannot keep to it in every draw; try "
+                "posterior='sampled'."
             )
         return name
     reason = _obstacle(likelihood, activation, problem)
     if signed and reason:
         raise ValueError(
-            "Got a column that shall be increasing or decreasing, which needs posterior='sampled', "
+            "Got a constraint on directions or interactions, which needs posterior='sampled', "
             f"which {reason}; try other constraints."
         )
     if name == "sampled" and reason:

@@ -397,7 +397,7 @@ class _Session:
         data: list[NDArray | None] = [self.problem.x, self.problem.y, self.problem.row_weights]
         data.append(self.problem.offset)
         if (limits := self.problem.limits) is not None:
-            data += [limits.linear, limits.include, limits.sign]
+            data += limits.arrays
         for array in (each for each in data if each is not None):
             owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         return owner.hexdigest()

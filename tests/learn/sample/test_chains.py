@@ -260,13 +260,15 @@ LIMITS = {
     "a line": ([1, 0], [0, 0], [0, 0]),
     "an included covariate": ([0, 0], [1, 0], [0, 0]),
     "everything": ([0, 1], [1, 0], [-1, 1]),
+    "no interaction": ([0, 0], [0, 0], [0, 0]),
 }
 
 
 def limits_of(name):
-    linear, include, sign = LIMITS[name]
+    linear, include, sign = (np.array(each) for each in LIMITS[name])
+    apart = ~np.eye(2, dtype=bool) if name == "no interaction" else None
     return Limits(
-        np.array(linear, dtype=bool), np.array(include, dtype=bool), np.array(sign, dtype=np.int8)
+        linear.astype(bool), include.astype(bool), sign.astype(np.int8), n_outputs=1, apart=apart
     )
 
 

@@ -345,6 +345,9 @@ def make_chain(
         include=[] if limits is None else limits.include.astype(int).tolist(),
         sign=[] if limits is None else limits.sign.astype(int).tolist(),
         limited_outputs=0 if limits is None else limits.n_outputs,
+        apart=[]
+        if limits is None or limits.apart is None
+        else limits.apart.astype(int).ravel().tolist(),
     )
 
 

@@ -181,7 +181,7 @@ def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
     if problem.offset is not None:
         arrays.append(problem.offset)
     if problem.limits is not None:
-        arrays += [problem.limits.linear, problem.limits.include, problem.limits.sign]
+        arrays += problem.limits.arrays
     for start in starts:
         arrays += [start.slots, start.weights, start.bias, start.tau2, start.noise]
     for array in arrays:

@@ -60,7 +60,8 @@ class PyChain {
             double leak, const std::string& likelihood, const py::dict& prior_values,
             std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias,
             const Doubles& tau2, const Doubles& noise, const std::vector<int>& linear,
-            const std::vector<int>& include, const std::vector<int>& sign, int limited_outputs) {
+            const std::vector<int>& include, const std::vector<int>& sign, int limited_outputs,
+            const std::vector<int>& apart) {
         Shape shape;
         Problem problem = make_problem(x, y, weight, offset);
         shape.covariates = problem.covariates;
@@ -91,6 +92,9 @@ class PyChain {
         model->limits.include.assign(include.begin(), include.end());
         model->limits.sign.assign(sign.begin(), sign.end());
         model->limits.outputs = limited_outputs;
+        require(apart.empty() || (apart.size() == linear.size() * linear.size()),
+                "limits of each pair of covariates, or of none");
+        model->limits.apart.assign(apart.begin(), apart.end());
         chain = std::make_unique<Chain>(*model, start(slots, weights, bias, tau2, noise), seed);
     }
 
@@ -277,12 +281,14 @@ PYBIND11_MODULE(_chains, m) {
                       const std::vector<int>&, bool, const std::string&, double, const std::string&,
                       const py::dict&, std::uint64_t, const Longs&, const Doubles&, const Doubles&,
                       const Doubles&, const Doubles&, const std::vector<int>&,
-                      const std::vector<int>&, const std::vector<int>&, int>(),
+                      const std::vector<int>&, const std::vector<int>&, int,
+                      const std::vector<int>&>(),
              py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("offset"),
              py::arg("hidden"), py::arg("input_skip"), py::arg("activation"), py::arg("leak"),
              py::arg("likelihood"), py::arg("prior"), py::arg("seed"), py::arg("slots"),
              py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"),
-             py::arg("linear"), py::arg("include"), py::arg("sign"), py::arg("limited_outputs"))
+             py::arg("linear"), py::arg("include"), py::arg("sign"), py::arg("limited_outputs"),
+             py::arg("apart"))
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
              py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))

@@ -117,6 +117,7 @@ struct Prior {
 // What networks may do with covariates; empty vectors for no limits. See core/constraints.py.
 struct Limits {
     std::vector<char> linear, include;
+    std::vector<char> apart;  // (covariates, covariates), or empty
     std::vector<signed char> sign;
     int outputs = 1;  // that are constrained, the first ones
 
@@ -284,6 +285,7 @@ class Model {
         for (int u = shape.hidden(); u < last; ++u)
             for (int j = 0; j < v; ++j)
                 if (limits.include[j] && s.edge_to(u, j) < 0) return false;
+        if (!limits.apart.empty() && meet(s)) return false;
         if (!limits.on_weights()) return true;
         std::vector<char> reached(shape.hidden(), 0);  // by covariates with a sign
         for (int u = 0; u < last; ++u)
@@ -293,6 +295,21 @@ class Model {
                 if (sign && u < shape.hidden()) reached[u] = 1;
             }
         return true;
+    }
+
+    // Whether a hidden unit reads two covariates that are to stay apart.
+    bool meet(const State& s) const {
+        const int v = shape.covariates;
+        std::vector<std::vector<char>> reads(shape.hidden(), std::vector<char>(v, 0));
+        for (int u = 0; u < shape.hidden(); ++u) {
+            for (const Edge& e : s.in[u])
+                for (int j = 0; j < v; ++j)
+                    reads[u][j] |= e.source < v ? j == e.source : reads[e.source - v][j];
+            for (int j = 0; j < v; ++j)
+                for (int k = 0; reads[u][j] && k < j; ++k)
+                    if (reads[u][k] && limits.apart[j * v + k]) return true;
+        }
+        return false;
     }
 
     int out_degree(const State& s, int unit) const {
