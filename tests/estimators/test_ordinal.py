@@ -217,6 +217,8 @@ def test_it_is_reported(model, data, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "each of 4 ordered classes\n    (low, medium, high, top)" in page
     assert "gaps between thresholds" in page
+    assert "expected level (low &lt; medium &lt; high &lt; top) = " in page
+    assert '"range":[1.0,4.0]' in page.replace(" ", "")
 
 
 def test_it_works_in_cross_validation(data):

@@ -135,7 +135,7 @@ def render_report(
             network, covariates, chosen, settings, y, drawn, level, predictions.offset
         ),
         has_offset=predictions.offset is not None,
-        history=history_charts(model.history_),
+        history=history_charts(model.history_, **_noise_name(network)),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
         n_settings=len(settings),
         n_offered=len(offered),
@@ -148,6 +148,12 @@ def render_report(
             "scale": families.likelihood(network.likelihood).words.predictor,
         },
     )
+
+
+def _noise_name(network: SparseNetwork) -> dict[str, str]:
+    """What the noise is called where it is no variance."""
+    likelihood = families.likelihood(network.likelihood)
+    return {} if likelihood.scales_target else {"noise": f"mean of {likelihood.noise_name}"}
 
 
 def _classes(model: Any) -> Any:
@@ -170,6 +176,8 @@ def _range(network: SparseNetwork, response: Float) -> list[float]:
     room = 2 * float(np.sqrt(network.noise_in_units().max())) if likelihood.scales_target else 0.0
     low, high = float(response.min()) - room, float(response.max()) + room
     least, most = likelihood.support
+    if likelihood.ordered:
+        return [least, most]
     return [max(low, least), min(high, most)]
 
 

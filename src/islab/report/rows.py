@@ -155,8 +155,10 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     summary = explanation.response_summary
     mean, low, high = (part[row, output] for part in (summary.mean, summary.lower, summary.upper))
     name = on_one_line(explanation.outputs[output])
-    words = number
-    if families.likelihood(explanation.likelihood).words.symbol == "P":
+    words, likelihood = number, families.likelihood(explanation.likelihood)
+    if likelihood.ordered:
+        name = f"{likelihood.words.response} ({name})"
+    if likelihood.words.symbol == "P":
         name, words = f"P({name})", _probability
     value = words(mean)
     relation = " " if value[0] in "<>" else " = "

@@ -46,7 +46,7 @@ class Ordinal(ClassLikelihood):
         prediction="the probability of each class, in order",
         symbol="E",
         predicts="the level of {}, counted from 1",
-        linear_model="ordered logistic",
+        linear_model="cumulative logistic",
     )
     javascript = """{
   response: (eta, gaps) => {
