@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from islab.cli.tables import add_column_arguments, read_training, require_output
+from islab.cli.tables import FILES, add_column_arguments, read_training, require_output
 from islab.core.names import counted
 
 EXAMPLES = """\
@@ -31,7 +31,7 @@ TASKS = ("classification", "regression", "counts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("data", help=FILES)
     add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
     parser.add_argument(

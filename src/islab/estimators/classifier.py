@@ -14,7 +14,7 @@ from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
 from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import ClassPredictions, Model
-from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.targets import checked_labels, codes_of, interval_levels, levels_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
         -------
         DataFrame
             ``observed`` and ``predicted`` class, ``probability`` of the observed one,
-            ``residual`` (1 - probability) and ``log_score`` (its negative log).
+            ``residual`` (1 - probability) and ``log_score`` (its negative log), with the index
+            of X.
         """
         import pandas as pd
 
@@ -87,7 +88,8 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
                 "probability": probability,
                 "residual": 1 - probability,
                 "log_score": found.log_score(y, model),
-            }
+            },
+            index=row_index(X),
         )
 
     if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or (rows, columns)
-            Numbers, booleans, text and categories; values may be missing.
+            Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,)
             Classes; an ordered pandas Categorical says that they have an order.
         sample_weight : (rows,), optional

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core.equations import sigmoid, softplus
 from islab.core.families.likelihood import Array, ClassLikelihood, Float, Words, checked_levels
+from islab.core.families.mixtures import sample_quantiles
 from islab.core.families.spelling import Kernel, OnnxGraph
 
 
@@ -58,6 +59,16 @@ class Bernoulli(ClassLikelihood):
     def class_probabilities(self, eta: Float) -> Float:
         response = self.mean(eta)
         return np.concatenate([1 - response, response], axis=-1)
+
+    def predictive_probabilities(self, draws: Float) -> Float:
+        response = self.predictive_mean(draws)
+        return np.concatenate([1 - response, response], axis=-1)
+
+    def class_quantiles(self, draws: Float, levels: Float) -> Float:
+        # Of no what is left of yes, from the other end.
+        found = sample_quantiles(self.mean(draws), np.concatenate([levels, 1 - levels]))
+        yes, rest = np.split(found, 2)
+        return np.concatenate([1 - rest, yes], axis=-1)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return f"1/(1 + exp(-{eta}))"

@@ -9,9 +9,8 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
+from islab.core.families.mixtures import Location, location_quantiles
 from islab.core.families.spelling import Kernel, OnnxGraph
-
-NEWTON_STEPS = 50
 
 
 class Gaussian(Likelihood):
@@ -62,10 +61,7 @@ class Gaussian(Likelihood):
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        sd = np.sqrt(noise)
-        return np.stack(
-            [mixture_quantile(draws, sd, p) for p in checked_levels(levels).ravel().tolist()]
-        )
+        return location_quantiles(NORMAL, draws, np.sqrt(noise), checked_levels(levels).ravel())
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return eta
@@ -77,27 +73,20 @@ class Gaussian(Likelihood):
         return eta
 
 
-def mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
-    """Quantile of an equal mixture of normals over the first axis; each may have its own ``sd``.
+def _quantile(level: Float) -> Float:
+    from scipy.special import ndtri
 
-    Newton's steps from the quantile of a normal with the same moments, kept inside a bracket
-    that shrinks: a step that would leave it goes to the middle.
-    """
-    from scipy.special import ndtr, ndtri
+    return ndtri(level)
 
-    reach = ndtri(level)
-    ends = centres + reach * sd
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    own = sd**2 if sd.ndim < centres.ndim else (sd**2).mean(axis=0)
-    x = centres.mean(axis=0) + reach * np.sqrt(centres.var(axis=0) + own)
-    for _ in range(NEWTON_STEPS):
-        x = np.where((x >= low) & (x <= high), x, (low + high) / 2)
-        score = (x - centres) / sd
-        excess = ndtr(score).mean(axis=0) - level
-        density = (np.exp(-0.5 * score * score) / sd).mean(axis=0) / np.sqrt(2 * np.pi)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        step = excess / np.maximum(density, np.finfo(float).tiny)
-        x = x - step
-        if (np.abs(step) <= 1e-10 * np.sqrt(own)).all():
-            break
-    return np.clip(x, low, high)
+
+def _share(z: Float) -> Float:
+    from scipy.special import ndtr
+
+    return ndtr(z)
+
+
+def _density(z: Float) -> Float:
+    return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+
+
+NORMAL = Location("normal", _quantile, _share, _density)

@@ -8,8 +8,9 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from islab.core.families.gaussian import Gaussian, mixture_quantile
+from islab.core.families.gaussian import NORMAL, Gaussian
 from islab.core.families.likelihood import Array, Float, Uncertainty, checked_levels
+from islab.core.families.mixtures import location_quantiles
 from islab.core.families.spelling import Kernel
 
 LARGEST_LOG_SD = 15.0
@@ -76,9 +77,9 @@ class Heteroscedastic(Gaussian):
     # -- averaged over draws --------------------------------------------------------------
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        means, sd = draws[..., : draws.shape[-1] // 2], np.sqrt(self.variance(draws, noise))
-        wanted = checked_levels(levels).ravel().tolist()
-        return np.stack([mixture_quantile(means, sd, level) for level in wanted])
+        means = np.ascontiguousarray(draws[..., : draws.shape[-1] // 2])
+        sd = np.sqrt(self.variance(draws, noise))
+        return location_quantiles(NORMAL, means, sd, checked_levels(levels).ravel())
 
     def uncertainty(self, draws: Float, noise: Float) -> Uncertainty:
         means = draws[..., : draws.shape[-1] // 2]

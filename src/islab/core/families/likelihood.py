@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.families.mixtures import sample_quantiles
 from islab.core.families.spelling import Kernel, OnnxGraph
 
 Array = Any
@@ -295,6 +296,14 @@ class ClassLikelihood(Likelihood):
     def class_probabilities(self, eta: Float) -> Float:
         """Probabilities (..., classes) from predictors (..., outputs)."""
         raise NotImplementedError
+
+    def predictive_probabilities(self, draws: Float) -> Float:
+        """Probabilities averaged over draws of the predictor, (rows, classes)."""
+        return self.class_probabilities(draws).mean(axis=0)
+
+    def class_quantiles(self, draws: Float, levels: Float) -> Float:
+        """Quantiles of the probabilities over draws of the predictor, (levels, rows, classes)."""
+        return sample_quantiles(self.class_probabilities(draws), levels)
 
 
 def checked_levels(levels: ArrayLike) -> Float:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from islab.core.families.likelihood import Array, Float, checked_levels
 from islab.core.families.negative_binomial import (
-    FARTHEST_SDS,
     LEAST_DISPERSION,
     NegativeBinomial,
 )
@@ -20,6 +19,7 @@ from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
 from islab.core.families.spelling import Kernel, OnnxGraph
 
 LEAST_ODDS, ODDS_STEP = 1e-4, 4.0
+FARTHEST_SDS = 80
 SMALLEST_SHARE, BIAS_STEPS = 0.02, 30
 
 
