@@ -10,6 +10,8 @@ from islab.core.constraints import Limits
 from islab.core.network import forward
 from islab.io.store import load
 
+# Chains are short here.
+pytestmark = pytest.mark.filterwarnings("ignore:Got chains that disagree")
 PARAMS = {"n_restarts": 1, "random_state": 0, "max_epochs": 100, "n_draws": 200}
 PARAMS |= {"hidden_layer_sizes": (6,), "posterior": "independent"}
 GRID = np.linspace(-3, 3, 61)

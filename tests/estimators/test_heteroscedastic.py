@@ -10,6 +10,8 @@ from islab.evaluate import evaluate
 from islab.export import to_python
 from islab.io.store import load
 
+# Chains are short here.
+pytestmark = pytest.mark.filterwarnings("ignore:Got chains that disagree")
 PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "n_draws": 200, "random_state": 0}
 PARAMS |= {"posterior": "independent"}
 UNIT = 10.0

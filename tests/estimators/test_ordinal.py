@@ -17,6 +17,8 @@ from islab.io.store import load
 CUTS = np.array([-1.0, 0.5, 2.0])
 SLOPES = np.array([1.5, -1.0, 0.0])
 LEVELS = ["low", "medium", "high", "top"]  # not in the order of the alphabet
+# Chains are short here.
+pytestmark = pytest.mark.filterwarnings("ignore:Got chains that disagree")
 PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "n_draws": 200, "random_state": 0}
 PARAMS |= {"posterior": "independent"}
 SAMPLED = {**PARAMS, "posterior": "sampled"}

@@ -7,6 +7,8 @@ from islab import ISLaBRegressor
 from islab.io.store import load
 
 SHARE, DISPERSION = 0.35, 0.5
+# Chains are short here.
+pytestmark = pytest.mark.filterwarnings("ignore:Got chains that disagree")
 PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "n_draws": 100, "random_state": 0}
 PARAMS |= {"posterior": "independent"}
 NAMES = {False: "zero_inflated_poisson", True: "zero_inflated_negative_binomial"}
