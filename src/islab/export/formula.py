@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from islab.core import families
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
@@ -74,7 +76,10 @@ def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> l
     all_sums = sums(network)
     number = _number(digits, notation.power)
     outputs = [notation.name(name) for name in names.outputs]
-    likelihood = families.likelihood(network.likelihood)
+    noise = network.noise_in_units()
+    if digits is not None:
+        noise = np.array([float(f"{each:.{digits}g}") for each in noise])
+    likelihood = families.likelihood(network.likelihood).given(noise)
     activate = getattr(families.activation(shape.activation), notation.spelling)
     respond = getattr(likelihood, notation.spelling)
 

@@ -23,30 +23,34 @@ def to_onnx(network: SparseNetwork, path: str | PathLike[str] | None = None) -> 
     """An ``onnx.ModelProto``, written to ``path`` if one is given.
 
     Its input ``x`` is (rows, covariates) in float64 and in the user's units; its outputs are
-    ``predictor`` and ``response``, both (rows, outputs). The names of covariates and outputs are
-    in its metadata as JSON lists.
+    ``predictor`` and ``response``, both (rows, outputs); of ordered classes the response is the
+    probability of each. The names of covariates and outputs are in its metadata as JSON lists.
     """
     onnx = needed("onnx", "An ONNX model")
     graph = _Graph(onnx)
-    likelihood = families.likelihood(network.likelihood)
+    likelihood = network.known_likelihood()
     response = likelihood.onnx(graph, graph.predictor(network))
     graph.node("Identity", [response], "response")
     float64 = onnx.TensorProto.DOUBLE
-    n_outputs = network.architecture.n_outputs
+    outputs = network.scale.outputs
+    predicted = likelihood.response_names(outputs)
+    shapes = {"predictor": len(outputs), "response": len(predicted)}
     value = onnx.helper.make_tensor_value_info
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
             "islab",
             [value("x", float64, ["rows", network.n_covariates])],
-            [value(name, float64, ["rows", n_outputs]) for name in ("predictor", "response")],
+            [value(name, float64, ["rows", size]) for name, size in shapes.items()],
             graph.constants,
         ),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="islab",
     )
-    names = {"covariates": network.scale.names, "outputs": network.scale.outputs}
+    names = {"covariates": network.scale.names, "outputs": outputs}
+    if predicted != outputs:
+        names["responses"] = predicted
     onnx.helper.set_model_props(model, {key: json.dumps(list(v)) for key, v in names.items()})
     onnx.checker.check_model(model)
     if path is not None:

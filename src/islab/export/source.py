@@ -12,6 +12,7 @@ import math
 
 COVARIATES = [{covariates}]
 OUTPUTS = [{outputs}]
+{responses}
 
 
 def _sigmoid(z):
@@ -35,14 +36,14 @@ def predictor(x):
 
 
 def predict(x):
-    """The response of each output for one row: {response_words}."""
+    """What is predicted for one row: {response_words}."""
     eta = predictor(x)
     {response}
 
 
 def predict_named(row):
-    """The responses by the outputs' names for a row that maps covariates' names to values."""
-    return dict(zip(OUTPUTS, predict([row[name] for name in COVARIATES])))
+    """The predictions by their names for a row that maps covariates' names to values."""
+    return dict(zip({names}, predict([row[name] for name in COVARIATES])))
 '''
 
 
@@ -64,13 +65,17 @@ def to_python(network: SparseNetwork) -> str:
     True
     """
     written = sums(network)
-    likelihood = families.likelihood(network.likelihood)
+    likelihood = network.known_likelihood()
+    predicted = likelihood.response_names(network.scale.outputs)
+    own = predicted != network.scale.outputs
     last = network.architecture.n_layers - 1
     lines = [_line(unit, number, unit.layer < last) for number, unit in enumerate(written)]
     first_output = len(written) - network.architecture.n_outputs
     return _TEMPLATE.format(
         covariates=_literals(network.scale.names),
         outputs=_literals(network.scale.outputs),
+        responses=f"RESPONSES = [{_literals(predicted)}]\n" if own else "",
+        names="RESPONSES" if own else "OUTPUTS",
         activation=families.activation(network.architecture.activation).python,
         sums="\n".join(lines),
         results=", ".join(f"u{number}" for number in range(first_output, len(written))),

@@ -36,7 +36,7 @@ class TorchNetwork(nn.Module):
         super().__init__()
         shape, scale = network.architecture, network.scale
         self.activation = shape.activation
-        self.likelihood = network.likelihood
+        self.likelihood = network.known_likelihood()
         self.register_buffer("used", torch.tensor(network.covariates))
         self.register_buffer("x_center", _tensor(scale.x_center[network.covariates]))
         self.register_buffer("x_scale", _tensor(scale.x_scale[network.covariates]))
@@ -68,7 +68,7 @@ class TorchNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The response, (rows, outputs)."""
-        return families.likelihood(self.likelihood).torch(self.predictor(x))
+        return self.likelihood.torch(self.predictor(x))
 
 
 def _tensor(values: np.ndarray) -> Tensor:

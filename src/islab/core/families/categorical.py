@@ -78,8 +78,8 @@ class Categorical(ClassLikelihood):
     def class_outputs(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return classes
 
-    def class_probabilities(self, response: Float) -> Float:
-        return response
+    def class_probabilities(self, eta: Float) -> Float:
+        return self.mean(eta)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return f"exp({eta})/({' + '.join(f'exp({each})' for each in every)})"

@@ -61,12 +61,7 @@ class Gaussian(Likelihood):
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        return location_quantiles(
-            Location("normal", _quantile, _share, _density),
-            draws,
-            np.sqrt(noise),
-            checked_levels(levels).ravel(),
-        )
+        return location_quantiles(NORMAL, draws, np.sqrt(noise), checked_levels(levels).ravel())
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return eta
@@ -92,3 +87,6 @@ def _share(z: Float) -> Float:
 
 def _density(z: Float) -> Float:
     return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+
+
+NORMAL = Location("normal", _quantile, _share, _density)
