@@ -60,10 +60,6 @@ class Bernoulli(ClassLikelihood):
         response = self.mean(eta)
         return np.concatenate([1 - response, response], axis=-1)
 
-    def predictive_probabilities(self, draws: Float) -> Float:
-        response = self.predictive_mean(draws)
-        return np.concatenate([1 - response, response], axis=-1)
-
     def class_quantiles(self, draws: Float, levels: Float) -> Float:
         # Of no what is left of yes, from the other end.
         found = sample_quantiles(self.mean(draws), np.concatenate([levels, 1 - levels]))

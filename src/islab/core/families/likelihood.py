@@ -297,10 +297,6 @@ class ClassLikelihood(Likelihood):
         """Probabilities (..., classes) from predictors (..., outputs)."""
         raise NotImplementedError
 
-    def predictive_probabilities(self, draws: Float) -> Float:
-        """Probabilities averaged over draws of the predictor, (rows, classes)."""
-        return self.class_probabilities(draws).mean(axis=0)
-
     def class_quantiles(self, draws: Float, levels: Float) -> Float:
         """Quantiles of the probabilities over draws of the predictor, (levels, rows, classes)."""
         return sample_quantiles(self.class_probabilities(draws), levels)
