@@ -133,10 +133,10 @@ def test_used_weights_are_no_more_than_there_were(model):
 
 
 def test_contributions_sum_to_the_predictor(model, table):
-    covariates = model.columns_.encode(table.head(7))
     local = model.explain_local(table.head(7), n_draws=20)
     total = local.intercept[:, 0] + local.contribution[..., 0].sum(axis=1)
-    np.testing.assert_allclose(total, model.network_.predictor(covariates)[:, 0], rtol=1e-9)
+    expected = model.predictions(table.head(7), n_draws=20).predictor().mean(axis=0)
+    np.testing.assert_allclose(total, expected[:, 0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -15,10 +15,9 @@ import numpy as np
 
 from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.arrays import Float, Index
-from islab.core.compaction import drop_covariates
+from islab.core.arrays import Float
+from islab.core.compaction import LivingDraws, living_draws
 from islab.core.network import slopes
-from islab.core.paths import heard_units
 
 DRAWS_AT_ONCE = 50  # neighbouring draws use nearly the same units
 NUMBERS_AT_ONCE = 500_000
@@ -66,36 +65,14 @@ def integrated_contributions(
     found = np.zeros(shape)
     for first in range(0, n_draws, DRAWS_AT_ONCE):
         draws = slice(first, first + DRAWS_AT_ONCE)
-        part = _living(architecture, weights[draws], biases[draws])
+        part = living_draws(architecture, weights[draws], biases[draws])
         for rows in _row_blocks(part, n_rows):
-            way = part.way(start[rows], end[rows])
+            way = _Way(part, start[rows][:, part.covariates], end[rows][:, part.covariates])
             found[draws, rows][..., part.covariates] = way.contributions()
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Living:
-    """Some draws, without the units and covariates that none of them uses."""
-
-    architecture: Architecture
-    weights: Float
-    biases: Float
-    covariates: Index
-
-    def way(self, start: Float, end: Float) -> _Way:
-        return _Way(self, start[:, self.covariates], end[:, self.covariates])
-
-
-def _living(architecture: Architecture, weights: Float, biases: Float) -> _Living:
-    kept = (weights != 0).any(axis=0)
-    heard = heard_units(architecture, kept)
-    smaller = architecture.keep_units([heard[units] for units in architecture.units[:-1]])
-    used = np.flatnonzero(architecture.covariate_matrix(kept).any(axis=0))
-    compact, positions = drop_covariates(smaller.architecture, used)
-    return _Living(compact, weights[:, smaller.weights[positions]], biases[:, smaller.units], used)
-
-
-def _row_blocks(part: _Living, n_rows: int) -> Iterator[slice]:
+def _row_blocks(part: LivingDraws, n_rows: int) -> Iterator[slice]:
     """Rows in blocks whose pieces fit in memory, as far as can be known before they are cut."""
     net = part.architecture
     pieces = 1 + sum(net.hidden[:-1])
@@ -109,7 +86,7 @@ def _row_blocks(part: _Living, n_rows: int) -> Iterator[slice]:
 class _Way:
     """The ways from starts to ends (rows, covariates), through some draws."""
 
-    part: _Living
+    part: LivingDraws
     start: Float
     end: Float
 
@@ -160,12 +137,13 @@ class _Way:
         activation = families.activation(net.activation)
         offset, rate = self._straight()
         times = np.broadcast_to(np.array([0.0, 1.0]), (len(weights), len(self.end), 2))
-        for layer in range(len(net.hidden) - 1):
-            times = _cut(times, self._sums(times, offset, rate, layer), activation.bends or ())
-        found = []
-        for layer in range(len(net.hidden)):
-            z = self._sums(times, offset, rate, layer)
-            found.append(_mean_slopes(activation, z[:, :, :-1], z[:, :, 1:]))
+        last = len(net.hidden) - 1
+        for layer in range(last):
+            z = self._sums(times, offset, rate, layer)[-1]
+            times = _cut(times, z, activation.bends or ())
+        ends = [(z[:, :, :-1], z[:, :, 1:]) for z in self._sums(times, offset, rate, last)]
+        found = [activation.slope((before + after) / 2) for before, after in ends[:last]]
+        found += [_mean_slopes(activation, before, after) for before, after in ends[last:]]
         return np.diff(times, axis=-1), found
 
     def _straight(self) -> tuple[Float, Float]:
@@ -179,18 +157,20 @@ class _Way:
         rate[..., : net.n_covariate_rows] = (self.end - self.start) @ covariates
         return offset, rate
 
-    def _sums(self, times: Float, offset: Float, rate: Float, last: int) -> Float:
-        """What the units of a layer sum up at times (draws, rows, times): one more axis, width."""
+    def _sums(self, times: Float, offset: Float, rate: Float, last: int) -> list[Float]:
+        """What the units of the layers up to one sum up at times, (draws, rows, times, width)."""
         net, weights = self.part.architecture, self.part.weights
         activation = families.activation(net.activation)
-        z = np.empty(0)
+        found: list[Float] = []
         for layer in range(last + 1):
             units = net.units[layer]
-            below, z = z, rate[:, :, None, units] * times[..., None] + offset[:, :, None, units]
+            z = rate[:, :, None, units] * times[..., None]
+            z += offset[:, :, None, units]
             if layer:
                 wires = net.hidden_block(layer).view(weights)
-                z += activation.value(below) @ np.swapaxes(wires, -1, -2)[:, None]
-        return z
+                z += activation.value(found[-1]) @ np.swapaxes(wires, -1, -2)[:, None]
+            found.append(z)
+        return found
 
 
 def _cut(times: Float, z: Float, bends: tuple[float, ...]) -> Float:
@@ -209,16 +189,29 @@ def _cut(times: Float, z: Float, bends: tuple[float, ...]) -> Float:
 
 def _mean_slopes(activation: families.Activation, before: Float, after: Float) -> Float:
     """Mean slope of a piecewise-linear activation on the line from one sum to another."""
-    bends = np.array(activation.bends or ())
-    if not len(bends):
-        return activation.slope((before + after) / 2)
+    bends = activation.bends or ()
+    if len(bends) != 1:
+        return _mean_slopes_of_many(activation, np.array(bends), before, after)
+    mean = activation.slope((before + after) / 2)
+    low, high = before - bends[0], after - bends[0]
+    crosses = low * high < 0
+    low, high = low[crosses], high[crosses]
+    share = low / (low - high)
+    first, second = activation.slope(before[crosses]), activation.slope(after[crosses])
+    mean[crosses] = share * first + (1 - share) * second
+    return mean
+
+
+def _mean_slopes_of_many(
+    activation: families.Activation, bends: Float, before: Float, after: Float
+) -> Float:
+    """The same for any number of bends."""
     low, high = before[..., None] - bends, after[..., None] - bends
     crosses = low * high < 0
-    share = np.divide(low, low - high, out=np.ones(low.shape), where=crosses)
-    share.sort(axis=-1)
     ends = np.zeros((*before.shape, len(bends) + 2))
-    ends[..., 1:-1] = share
+    np.divide(low, low - high, out=ends[..., 1:-1], where=crosses)
     ends[..., -1] = 1.0
+    ends.sort(axis=-1)
     middle = (ends[..., 1:] + ends[..., :-1]) / 2
     slope = activation.slope(before[..., None] + middle * (after - before)[..., None])
     return (slope * np.diff(ends, axis=-1)).sum(axis=-1)

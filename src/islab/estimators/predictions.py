@@ -144,6 +144,14 @@ class Predictions:
                 break
         return DrawnNetworks.joined(parts)[:n_draws].dense()
 
+    def weight_parts(self, model: Model | None = None) -> Iterator[Weights]:
+        """All draws of the weights and biases, a portion at a time."""
+        yield from self._drawn(self._chosen(model))
+
+    def source(self, model: Model | None = None) -> WeightDistribution | SparseNetwork:
+        """What draws are made from."""
+        return self._source(self._chosen(model))
+
     def reduce(
         self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float
     ) -> Any:
