@@ -57,7 +57,7 @@ def explain_rows(
         rows.covariates,
         baseline=start,
         labels=row_labels(X, len(rows)),
-        values=shown_values(estimator.columns_, rows.covariates),
+        values=shown_values(estimator.columns_, rows.covariates, _table_of(estimator, X)),
         baseline_shown=shown_values(estimator.columns_, start[None])[0],
         **options,
     )
@@ -112,6 +112,12 @@ def rows_outside(estimator: NetworkEstimator, X: Any) -> pd.DataFrame:
         {"outside": marks.any(axis=1), "variables": variables},
         index=labels if isinstance(labels, pd.Index) else None,
     )
+
+
+def _table_of(estimator: NetworkEstimator, X: Any) -> Any:
+    """The data frame without what is no covariate; None for arrays."""
+    known = getattr(estimator, "offset_columns_", OffsetColumns())
+    return known.without(X) if is_frame(X) else None
 
 
 def row_labels(X: Any, n_rows: int) -> NDArray:

@@ -18,7 +18,7 @@ from islab.tables.columns import (
 )
 from islab.tables.reading import Column, Labels, columns_of, numbers_from_text
 
-UNKNOWN_LEVEL = "(not seen in training)"
+UNKNOWN_LEVEL = "(rare or not seen in training)"
 
 
 def typical_row(
@@ -44,25 +44,46 @@ def typical_row(
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def shown_values(encoder: ColumnEncoder, covariates: Float) -> NDArray[np.object_]:
+def shown_values(
+    encoder: ColumnEncoder, covariates: Float, table: Any = None
+) -> NDArray[np.object_]:
     """Values of the variables that have covariates, (rows, variables): numbers or names of levels.
 
     A missing number is NaN if the model knows that it is missing, else what stands in for it.
+
+    Parameters
+    ----------
+    covariates : (rows, covariates)
+    table : DataFrame, optional
+        Where the rows come from: rare levels are shown by their own name.
     """
-    columns = []
-    for variable, own in _parts(encoder, covariates):
+    found = np.empty((len(covariates), len(set(encoder.owners))), dtype=object)
+    for place, (variable, own) in enumerate(_parts(encoder, covariates)):
         if isinstance(variable, Category):
-            codes = level_codes(variable)
-            nearest = np.abs(own[:, None] - codes).sum(axis=2).argmin(axis=1)
-            names = np.array([*variable.levels, UNKNOWN_LEVEL], dtype=object)
-            columns.append(names[nearest])
+            found[:, place] = _levels_of(variable, own)
         else:
             missing = own[:, 1] != 0 if own.shape[1] > 1 else np.zeros(len(own), dtype=bool)
-            columns.append(np.where(missing, np.nan, own[:, 0]).astype(object))
-    found = np.empty((len(covariates), len(columns)), dtype=object)
-    for place, column in enumerate(columns):
-        found[:, place] = column
+            found[:, place] = np.where(missing, np.nan, own[:, 0])
+    if table is not None:
+        _name_levels(encoder, table, found)
     return found
+
+
+def _levels_of(variable: Category, own: Float) -> NDArray[np.object_]:
+    nearest = np.abs(own[:, None] - level_codes(variable)).sum(axis=2).argmin(axis=1)
+    return np.array([*variable.levels, UNKNOWN_LEVEL], dtype=object)[nearest]
+
+
+def _name_levels(encoder: ColumnEncoder, table: Any, found: NDArray[np.object_]) -> None:
+    """Puts the table's own text in the place of levels."""
+    names = [variable.name for variable in encoder.variables]
+    text = {v.name for v in encoder.variables if isinstance(v, Category)}
+    ignored = set(names) - text
+    shown = [v.name for v in encoder.variables if v.covariates]
+    for name, column in columns_of(table, names, ignored, text):
+        if name in text and isinstance(column, Labels):
+            levels = np.array([*column.levels, MISSING_LEVEL], dtype=object)
+            found[:, shown.index(name)] = levels[column.codes]
 
 
 def level_codes(variable: Category) -> Float:
