@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.paths import active_weights
@@ -223,18 +224,15 @@ def importance_of(curves: EffectCurves) -> Importance:
         terms.append((first, second))
         shares.append(decomposition.share(both - main[first] - main[second]))
         probability.append(meet[place[first], place[second]])
-    rest = np.where(decomposition.total > 0, 1 - np.sum(shares, axis=0), 0.0)
-    if np.abs(rest).max() > ROUNDING:
+    rest = np.where(decomposition.varies, 1 - np.sum(shares, axis=0), 0.0)
+    if terms and np.abs(rest).max() > ROUNDING:
         terms.append(OTHERS)
         shares.append(rest)
         probability.append(np.nan)
     drawn = np.array(shares).T.reshape(networks.n_draws, len(terms))
-    varies = decomposition.total > 0
-    level = curves.level
-    nothing = np.zeros((1, len(terms)))
-    return Importance(
-        tuple(terms), np.array(probability), drawn[varies] if varies.any() else nothing, level
-    )
+    drawn = drawn[decomposition.varies]
+    known = drawn if len(drawn) else np.zeros((1, len(terms)))
+    return Importance(tuple(terms), np.array(probability), known, curves.level)
 
 
 def interactions_of(curves: EffectCurves, importance: Importance) -> Interactions:
@@ -295,6 +293,12 @@ class _Decomposition:
         """Variance of the predictor in each draw, (draws,)."""
         return (self.centred**2).mean(axis=1) @ self.weight
 
+    @cached_property
+    def varies(self) -> NDArray[np.bool_]:
+        """Draws whose predictor varies by more than rounding, (draws,)."""
+        size = (self.curves.networks.predictor(self.rows[:1])[:, 0] ** 2).max(axis=-1)
+        return self.total > ROUNDING**2 * (1 + size)
+
     def term(self, variables: Term, alone: bool) -> Float:
         """Centred partial dependence of variables at the rows.
 
@@ -310,7 +314,7 @@ class _Decomposition:
     def share(self, term: Float) -> Float:
         """Covariance of a term with the predictor, as a share of its variance, (draws,)."""
         product = (term * self.centred).mean(axis=1) @ self.weight
-        return np.divide(product, self.total, out=np.zeros(len(product)), where=self.total > 0)
+        return np.divide(product, self.total, out=np.zeros(len(product)), where=self.varies)
 
 
 def _centred(values: Float) -> Float:
