@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -93,6 +93,19 @@ class DrawnNetworks:
         shapes = [part.architecture for part in self.parts]
         activation = families.activation(shapes[0].activation)
         return activation.piecewise_linear or not any(sum(shape.hidden) for shape in shapes)
+
+    def thinned(self, most: int) -> DrawnNetworks:
+        """At most so many of the draws, evenly spaced."""
+        if self.n_draws <= most:
+            return self
+        kept = ((np.arange(most) + 0.5) / most * self.n_draws).astype(np.intp)
+        parts, first = [], 0
+        for part in self.parts:
+            own = kept[(kept >= first) & (kept < first + len(part.weights))] - first
+            first += len(part.weights)
+            if len(own):
+                parts.append(replace(part, weights=part.weights[own], biases=part.biases[own]))
+        return replace(self, parts=tuple(parts))
 
     def predictor(self, x: Float) -> Float:
         """(draws, rows, outputs)"""

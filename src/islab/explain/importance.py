@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +19,12 @@ from islab.explain.grids import Grid
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 150
-MOST_BACKGROUND = 40  # rows over which effects are averaged
+MOST_ROWS = 100
+MOST_BACKGROUND = 30  # rows over which effects are averaged
+MOST_DRAWS = 100
 MOST_PAIRS = 15
 LEAST_PROBABILITY = 0.05
+LEAST_SHARE = 0.005  # of an interaction that is worth a picture
 ROUNDING = 1e-9
 OTHERS = ("other interactions",)
 
@@ -48,7 +50,7 @@ class Importance:
     probability : (terms,)
         That the variable is used, or that the two meet in a hidden unit; NaN for the rest.
     draws : (draws, terms)
-        Draws in which the predictor does not vary have no shares and are left out.
+        Of at most 100 draws, over at most 100 rows. Draws in which the predictor does not vary have no shares and are left out.
     level : float
     """
 
@@ -111,10 +113,19 @@ class Interactions:
         return self.table.copy()
 
     def plot(self, *, top: int = 4, ax: Any = None) -> Any:
-        """The joint effects of the strongest pairs; see :func:`islab.plots.joint_effects`."""
+        """The joint effects of the strongest pairs; see :func:`islab.plots.joint_effects`.
+
+        Parameters
+        ----------
+        top : int
+            Pairs at most; those with less than 0.5 % of the variance are left out.
+        ax : axes or array of axes, optional
+            One for each pair.
+        """
         from islab.plots import joint_effects
 
-        pairs = self.table.head(top)[["first", "second"]].itertuples(index=False, name=None)
+        strong = self.table[self.table["share"] >= LEAST_SHARE].head(top)
+        pairs = strong[["first", "second"]].itertuples(index=False, name=None)
         return joint_effects([joint_effect(self.curves, *pair) for pair in pairs], ax=ax)
 
     def __repr__(self) -> str:
@@ -200,9 +211,10 @@ def meetings(networks: DrawnNetworks) -> tuple[Float, Float]:
 
 def importance_of(curves: EffectCurves) -> Importance:
     """Shares the variance of the predictor over the rows out to variables and interactions."""
-    networks = curves.networks
     assert curves.x is not None
-    used, meet = meetings(networks)
+    used, meet = meetings(curves.networks)
+    networks = curves.networks.thinned(MOST_DRAWS)
+    curves = replace(curves, draw=lambda: networks)
     names = networks.scale.variable_names
     place = {name: number for number, name in enumerate(names)}
     rows = evenly(curves.x, MOST_ROWS)

@@ -68,6 +68,8 @@ def effect_curves(effects: Sequence[Effect], *, ax: Any = None) -> Any:
         grid = axes_grid(ax, 1, len(effects), 3.7, 2.9).ravel()
     for panel, effect in zip(grid, effects, strict=False):
         effect_curve(effect, ax=panel)
+        if panel is not grid[0] and panel.get_legend() is not None:
+            panel.get_legend().remove()
     for panel in grid[len(effects) :]:
         panel.set_axis_off()
     # On one scale, so that sizes can be compared.
@@ -208,7 +210,7 @@ def joint_effects(effects: Sequence[JointEffect], *, ax: Any = None) -> Any:
     if not effects:
         panel = fresh_axes(ax, 4, 1.2)
         panel.set_axis_off()
-        panel.text(0.5, 0.5, "No two variables interact.", ha="center", color=MUTED)
+        panel.text(0.5, 0.5, "No two variables interact noticeably.", ha="center", color=MUTED)
         return panel
     columns = min(2, len(effects)) if ax is None else len(effects)
     grid = axes_grid(ax, -(-len(effects) // columns), columns, 4.6, 3.4).ravel()
