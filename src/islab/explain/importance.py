@@ -50,7 +50,8 @@ class Importance:
     probability : (terms,)
         That the variable is used, or that the two meet in a hidden unit; NaN for the rest.
     draws : (draws, terms)
-        Of at most 100 draws, over at most 100 rows. Draws in which the predictor does not vary have no shares and are left out.
+        Of at most 100 draws, over at most 100 rows. Draws in which the predictor does not vary
+        have no shares and are left out.
     level : float
     """
 
@@ -211,14 +212,13 @@ def meetings(networks: DrawnNetworks) -> tuple[Float, Float]:
 
 def importance_of(curves: EffectCurves) -> Importance:
     """Shares the variance of the predictor over the rows out to variables and interactions."""
-    assert curves.x is not None
     used, meet = meetings(curves.networks)
     networks = curves.networks.thinned(MOST_DRAWS)
     curves = replace(curves, draw=lambda: networks)
     names = networks.scale.variable_names
     place = {name: number for number, name in enumerate(names)}
-    rows = evenly(curves.x, MOST_ROWS)
-    background = evenly(curves.x, MOST_BACKGROUND)
+    rows = evenly(curves.rows, MOST_ROWS)
+    background = evenly(curves.rows, MOST_BACKGROUND)
     decomposition = _Decomposition(curves, rows, background)
     main: dict[str, Float] = {}
     terms: list[Term] = []
