@@ -112,7 +112,7 @@ def test_summary_names_the_method_and_its_size(model):
     text = str(model.summary())
     assert type(model).__name__ in text
     assert "used weights" in text
-    assert model.summary().to_frame()["covariate"].is_unique
+    assert model.summary().to_frame("covariates")["covariate"].is_unique
 
 
 def test_what_auto_stood_for_is_on_record_and_in_the_summary(model):

@@ -13,14 +13,14 @@ from .conftest import QUICK
 
 
 def test_the_summary_has_a_line_for_each_used_covariate(classifier):
-    frame = classifier.summary().to_frame()
+    frame = classifier.summary().to_frame("covariates")
     names = {classifier.network_.scale.names[column] for column in classifier.network_.covariates}
     assert set(frame["covariate"]) == names
     assert frame["weights"].sum() == classifier.network_.from_covariate().sum()
 
 
 def test_the_summary_says_how_surely_a_covariate_is_used(classifier):
-    frame = classifier.summary().to_frame()
+    frame = classifier.summary().to_frame("covariates")
     assert frame["inclusion"].between(0.5, 1).all()
     assert frame["used_probability"].between(0, 1).all()
 

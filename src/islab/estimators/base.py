@@ -224,8 +224,21 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
 
     # -- reading --------------------------------------------------------------------------
 
-    def _summary(self) -> ModelSummary:
-        return summarise_model(self)
+    def summary(self, X: Any = None, y: Any = None, *, level: float = 0.95) -> ModelSummary:
+        """Effects of the variables with intervals, how sure they are, and facts about the fit.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns), optional
+            Rows over which effects are averaged, with each variable's share of the predictor's
+            variance; without them effects are those of changes of the typical row.
+        y : (rows,) or (rows, outputs), optional
+            Their targets, for the variance or deviance that is explained, and base rates.
+        level : float
+            Of the intervals.
+        """
+        check_is_fitted(self)
+        return summarise_model(self, X, y, level)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)

@@ -24,6 +24,7 @@ from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.explain.drawn import DrawnNetworks, Source, Weights
+from islab.explain.effect_table import effect_table
 from islab.explain.effects import Effect, EffectCurves
 from islab.explain.grids import Grid, plain_grids
 from islab.explain.importance import Importance, Interactions, importance_of, interactions_of
@@ -82,8 +83,13 @@ class GlobalExplanation:
     curves: EffectCurves = field(repr=False)
 
     def to_frame(self, table: str = "covariates") -> pd.DataFrame:
-        """One of the tables: ``"edges"``, ``"covariates"``, ``"variables"`` or ``"network"``."""
-        tables = ("edges", "covariates", "variables", "network")
+        """One of the tables.
+
+        Parameters
+        ----------
+        table : {"covariates", "variables", "effects", "edges", "network"}
+        """
+        tables = ("edges", "covariates", "variables", "effects", "network")
         if table not in tables:
             raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
         return getattr(self, table)
@@ -127,6 +133,14 @@ class GlobalExplanation:
         names = [variables] if isinstance(variables, str) else variables
         chosen = self._used_variables if names is None else names
         return effect_curves([self.effect(name, kind) for name in chosen], ax=ax)
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """Effects of all variables with intervals, the largest first.
+
+        See :func:`islab.explain.effect_table.effect_table`.
+        """
+        return effect_table(self.curves)
 
     @cached_property
     def importance(self) -> Importance:
