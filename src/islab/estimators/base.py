@@ -135,9 +135,9 @@ class NetworkEstimator(SelectorMixin, PosteriorEstimator):
         if found is None or not found.large:
             return None
         warnings.warn(
-            f"Got a median network unlike the full model: {found.words}, so explanations, which "
-            "show the median network, do not describe the output of predict; try model='median' to "
-            "predict with what they show, a lower sparsity, or more epochs.",
+            f"Got a median network unlike the full model: {found.words}, so the graph and exports, "
+            "which show the median network, do not describe the output of predict; try "
+            "model='median' to predict with what they show, a lower sparsity, or more epochs.",
             UserWarning,
             stacklevel=2,
         )
