@@ -111,7 +111,7 @@ def test_rows_in_blocks_give_the_same_numbers(make_network, make_rows, monkeypat
     network = make_network(2)
     x = make_rows(network, 20)
     expected = explain_local(network, x, n_draws=10, random_state=0).to_frame("covariates")
-    monkeypatch.setattr("islab.explain.local.NUMBERS_AT_ONCE", block)
+    monkeypatch.setattr("islab.explain.local_explanation.NUMBERS_AT_ONCE", block)
     monkeypatch.setattr("islab.explain.drawn.NUMBERS_AT_ONCE", block)
     monkeypatch.setattr("islab.core.integration.NUMBERS_AT_ONCE", block)
     found = explain_local(network, x, n_draws=10, random_state=0).to_frame("covariates")

@@ -6,7 +6,8 @@ from islab.explain.effects import Effect
 from islab.explain.global_ import GlobalExplanation, explain_global
 from islab.explain.importance import Importance, Interactions
 from islab.explain.integrated import integrated_gradients
-from islab.explain.local import LocalExplanation, explain_local
+from islab.explain.local import explain_local
+from islab.explain.local_explanation import LocalExplanation
 from islab.explain.variance_shares import Drivers
 
 __all__ = [

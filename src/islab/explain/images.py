@@ -16,7 +16,7 @@ from islab.core.convolution.network import slopes
 from islab.core.convolution.posterior import SparseImageNetwork
 from islab.core.outputs import Output, output_numbers
 from islab.core.scale import Scale
-from islab.explain.local import LocalExplanation, check_memory
+from islab.explain.local_explanation import LocalExplanation, check_memory
 
 if TYPE_CHECKING:
     import pandas as pd

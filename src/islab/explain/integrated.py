@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from islab.core.outputs import Baseline
 from islab.core.sparse import SparseNetwork
-from islab.explain.local import LocalExplanation, explain_local
+from islab.explain.local import explain_local
+from islab.explain.local_explanation import LocalExplanation
 
 
 def integrated_gradients(

@@ -17,7 +17,7 @@ from islab.core.summary import Summary
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.explain.local import LocalExplanation
+    from islab.explain.local_explanation import LocalExplanation
 
 MOST_LINES = 60
 PARTS = ("sd", "lower", "upper", "lower_error", "upper_error")

@@ -13,7 +13,7 @@ from islab.core import families
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.explain.local import LocalExplanation
+    from islab.explain.local_explanation import LocalExplanation
 
 Float = NDArray[np.floating]
 
