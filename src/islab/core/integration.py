@@ -20,7 +20,7 @@ from islab.core.compaction import LivingDraws, living_draws
 from islab.core.network import slopes
 
 DRAWS_AT_ONCE = 50  # neighbouring draws use nearly the same units
-NUMBERS_AT_ONCE = 500_000
+NUMBERS_AT_ONCE = 100_000  # stay in the caches
 QUADRATURE_POINTS = 32
 
 
