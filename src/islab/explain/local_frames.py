@@ -158,8 +158,9 @@ def _as_numbers(display: NDArray[np.object_]) -> NDArray[np.floating]:
 
 def _statistics(summary: Summary, name: str) -> dict[str, Any]:
     """Mean under the name itself, then sd, interval and the errors of its ends."""
-    found = {name: summary.mean.ravel()}
-    return found | {f"{name}_{part}": getattr(summary, part).ravel() for part in PARTS}
+    parts = {name: "mean"} | {f"{name}_{part}": part for part in PARTS}
+    # A zero has no sign.
+    return {column: getattr(summary, part).ravel() + 0.0 for column, part in parts.items()}
 
 
 def _long_index(
