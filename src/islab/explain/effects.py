@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.arrays import Float, Index
+from islab.core.arrays import Float, Index, Mask
 from islab.core.names import shortened
 from islab.core.summary import Summary, summarise
 from islab.explain.drawn import DrawnNetworks
@@ -235,9 +235,8 @@ class EffectCurves:
 
     def _accumulated(self, grid: Grid) -> Float:
         """Accumulated local effects of a number, (draws, points, outputs)."""
-        rows = evenly(self.rows, MOST_ACCUMULATED)
-        known = ~np.isnan(grid.values.astype(float))
-        edges = grid.values[known].astype(float)
+        rows = evenly(self.rows[known_numbers(grid, self.rows)], MOST_ACCUMULATED)
+        edges = grid.values.astype(float)
         own = rows[:, grid.columns[0]]
         piece = np.clip(np.searchsorted(edges, own, side="left"), 1, len(edges) - 1)
         ends = []
@@ -264,19 +263,21 @@ class EffectCurves:
             return np.zeros(0)
         if grid.is_category:
             return grid.nearest(self.x).astype(float)
-        own = self.x[:, grid.columns]
-        # A number that is missing has a mark, and the mean in its place.
-        return own[own[:, 1] == 0, 0] if own.shape[1] > 1 else own[:, 0]
+        return self.x[known_numbers(grid, self.x), grid.columns[0]]
 
 
 def accumulated_grid(grid: Grid, rows: Float) -> Grid:
     """The numbers of a grid, between which each piece holds rows."""
-    own = rows[:, grid.columns]
-    known = own[own[:, 1] == 0, 0] if own.shape[1] > 1 else own[:, 0]
-    values = number_points(known)
+    values = number_points(rows[known_numbers(grid, rows), grid.columns[0]])
     codes = np.zeros((len(values), len(grid.columns)))
     codes[:, 0] = values
     return Grid(grid.variable, grid.columns, values, codes, is_category=False)
+
+
+def known_numbers(grid: Grid, rows: Float) -> Mask:
+    """Which rows have a value of a number: one that is missing has a mark beside it."""
+    marks = rows[:, grid.columns[1:]]
+    return np.asarray((marks == 0).all(axis=1))
 
 
 def evenly(rows: Float, most: int) -> Float:
