@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core.diagnostics import diagnose
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_classes_have_odds_ratios_and_base_rates(data):
 
 def test_chains_and_the_price_of_reading_are_told(model):
     facts = model.summary().facts
-    assert "settled" in facts["chains"]
+    assert facts["chains"] == diagnose(model.posterior_).words
     assert facts["readable network"] == model.posterior_.price.words
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from islab.core.scale import Scale
 from islab.explain import explain_global, explain_local
-from islab.explain.drawn import DrawnNetworks
+from islab.explain.drawn import ExplainedNetworks
 from islab.explain.importance import meetings
 from tests.core.test_sampled import BENT, DEEP, LINEAR, chain, posterior
 from tests.explain.test_effects import network_with
@@ -19,7 +19,7 @@ def sampled():
 
 
 def test_probabilities_are_the_posterior_s(sampled):
-    networks = DrawnNetworks.collect(sampled, Scale.plain(3, 1), [sampled.draw(8, None)])
+    networks = ExplainedNetworks.collect(sampled, Scale.plain(3, 1), [sampled.draw(8, None)])
     used, meet = meetings(networks)
     np.testing.assert_allclose(used, sampled.to_frame()["p_used"])
     pairs = {(f"x{i}", f"x{j}"): meet[i, j] for i in range(3) for j in range(i + 1, 3)}

@@ -51,7 +51,7 @@ def test_without_the_table_levels_are_read_from_covariates(encoded):
     encoder, covariates = encoded
     shown = pd.DataFrame(shown_values(encoder, covariates), columns=list(TABLE.columns))
     assert shown["port"].tolist() == TABLE["port"].tolist()
-    rare = "(rare or not seen in training)"
+    rare = "(not seen in training)"
     expected = TABLE["deck"].fillna("(missing)").replace("b", rare)
     assert shown["deck"].tolist() == expected.tolist()
 
@@ -82,3 +82,15 @@ def test_a_missing_number_is_outside_if_none_was_missing_in_training():
     encoder, _ = ColumnEncoder.learn(table, ["size"])
     found = outside_range(encoder, pd.DataFrame({"size": [1.0, np.nan]}))
     assert found["size"].tolist() == [False, True]
+
+
+def test_dates_and_ordered_levels_have_a_typical_value_too():
+    days = pd.date_range("2020-01-01", periods=41, freq="7D")
+    sizes = pd.Categorical(["s", "m", "m", "l"] * 10 + ["m"], ["s", "m", "l"], ordered=True)
+    table = pd.DataFrame({"day": days, "size": sizes})
+    encoder, covariates = ColumnEncoder.learn(table, ["day", "size"])
+    typical = typical_row(encoder, covariates)
+    assert shown_values(encoder, typical[None])[0].tolist() == [str(days[20].date()), "m"]
+    late = pd.DataFrame({"day": days[-1:] + pd.Timedelta("9D"), "size": sizes[:1]})
+    found = outside_range(encoder, late)
+    assert (found["day"].tolist(), found["size"].tolist()) == ([True], [False])

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from islab.core import families
 from islab.core.posterior import Posterior
+from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside

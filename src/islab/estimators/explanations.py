@@ -14,10 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core.arrays import Float
 from islab.core.outputs import require_piecewise_linear
 from islab.estimators.predictions import Model, Predictions
-from islab.tables.columns import Category, ColumnEncoder, Number
+from islab.tables.categories import Category
+from islab.tables.columns import ColumnEncoder
+from islab.tables.dates import Moment
 from islab.tables.frames import checked_table, is_frame
+from islab.tables.numbers import Number
 from islab.tables.offsets import OffsetColumns
-from islab.tables.rows import level_codes, outside_range, shown_values
+from islab.tables.orders import Ordered
+from islab.tables.rows import outside_range, shown_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +43,7 @@ def explain_rows(
 ) -> LocalExplanation:
     """The local explanation of a table's rows."""
     from islab.core.outputs import baseline_values
-    from islab.explain.drawn import DrawnNetworks
+    from islab.explain.drawn import ExplainedNetworks
     from islab.explain.local import explain_draws
 
     rows = estimator.predictions(X, n_draws=n_draws)
@@ -50,7 +54,7 @@ def explain_rows(
     if baseline is None:
         baseline = "typical" if options.get("kind", "integrated") == "integrated" else "zero"
     start = baseline_values(scale, _row_of(estimator, baseline))
-    networks = DrawnNetworks.collect(source, scale, rows.weight_parts(model))
+    networks = ExplainedNetworks.collect(source, scale, rows.weight_parts(model))
     _warn_of_other_classes(rows, model)
     return explain_draws(
         networks,
@@ -138,18 +142,26 @@ def grids_of(encoder: ColumnEncoder, covariates: Float | None, typical: Float) -
     for variable in encoder.variables:
         columns = np.arange(first, first + len(variable.covariates))
         first += len(columns)
-        if isinstance(variable, Category):
-            levels, codes = np.array(variable.levels, dtype=object), level_codes(variable)[:-1]
-            grids.append(Grid(variable.name, columns, levels, codes, is_category=True))
-        elif isinstance(variable, Number):
-            own = _known_numbers(variable, columns, covariates, typical)
-            values = number_points(own, variable.low, variable.high)
-            codes = np.zeros((len(values), len(columns)))
+        if not len(columns):
+            continue
+        trend = variable.trend if isinstance(variable, Moment) else variable
+        if isinstance(trend, Number):
+            own = _known_numbers(trend, columns, covariates, typical)
+            values = number_points(own, trend.low, trend.high)
+            # Season and weekday of a date stay those of the typical row.
+            codes = np.repeat(typical[columns][None], len(values), axis=0)
             codes[:, 0] = values
-            if variable.indicator:
-                values = np.append(values, np.nan)
-                codes = np.vstack([codes, [variable.fill, 1.0]])
-            grids.append(Grid(variable.name, columns, values, codes, is_category=False))
+            shown = values if trend.tails is None else trend.tails.restore(values)
+            mark = int(columns[1]) if trend.indicator else None
+            if trend.indicator and isinstance(variable, Number):
+                shown = np.append(shown, np.nan)
+                codes = np.vstack([codes, [trend.fill, 1.0]])
+            grids.append(Grid(variable.name, columns, shown, codes, is_category=False, mark=mark))
+        else:
+            assert isinstance(trend, Category | Ordered)
+            names, codes = trend.choices()
+            levels = np.array(names[:-1], dtype=object)
+            grids.append(Grid(variable.name, columns, levels, codes[:-1], is_category=True))
     return grids
 
 

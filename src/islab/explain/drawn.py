@@ -44,7 +44,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnNetworks:
+class ExplainedNetworks:
     """Draws of networks that read the same covariates, a few at a time without what they lack.
 
     Attributes
@@ -63,7 +63,7 @@ class DrawnNetworks:
     noise: Float
 
     @classmethod
-    def collect(cls, source: Source, scale: Scale, draws: Iterable[Weights]) -> DrawnNetworks:
+    def collect(cls, source: Source, scale: Scale, draws: Iterable[Weights]) -> ExplainedNetworks:
         """Draws of a source, which come in portions of any size."""
         columns = np.arange(source.architecture.n_covariates)
         if isinstance(source, SparseNetwork):
@@ -94,7 +94,7 @@ class DrawnNetworks:
         activation = families.activation(shapes[0].activation)
         return activation.piecewise_linear or not any(sum(shape.hidden) for shape in shapes)
 
-    def thinned(self, most: int) -> DrawnNetworks:
+    def thinned(self, most: int) -> ExplainedNetworks:
         """At most so many of the draws, evenly spaced."""
         if self.n_draws <= most:
             return self
@@ -180,7 +180,7 @@ class RowDraws:
 
     Attributes
     ----------
-    networks : DrawnNetworks
+    networks : ExplainedNetworks
     x : (rows, covariates)
     outputs : list of int
         The outputs wanted.
@@ -188,7 +188,7 @@ class RowDraws:
         ``"center"`` or a class.
     """
 
-    networks: DrawnNetworks
+    networks: ExplainedNetworks
     x: Float
     outputs: list[int]
     reference: str | None

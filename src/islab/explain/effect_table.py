@@ -46,9 +46,10 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
     Notes
     -----
     The effect of a number is its mean slope between one scale (standard deviation) below and above
-    its mean, ``size`` the change from there to there; of a number with two values it is
-    between these. Of a level it is the change from the reference, the level of the typical row.
-    Both are averaged over the rows of the curves, or at the typical row without any.
+    its mean, within the range of the data, and ``size`` the change from there to there; of a number
+    with two values it is between these. Of a level it is the change from the reference, the level
+    of the typical row. Both are averaged over the rows of the curves, or at the typical row
+    without any.
     """
     import pandas as pd
 
@@ -128,12 +129,16 @@ def _changes(grid: Grid, curves: EffectCurves) -> list[_Change]:
     values = grid.values.astype(float)
     known = values[~np.isnan(values)]
     first = grid.columns[0]
-    low, high = scale.x_center[first] + scale.x_scale[first] * np.array([-1.0, 1.0])
-    if len(known) == 2:
-        low, high = known
-    before, after = np.zeros(len(grid.columns)), np.zeros(len(grid.columns))
-    before[0], after[0] = low, high
-    found = [_Change(grid.variable, grid.variable, grid.columns, before, after, high - low)]
+    ends = scale.x_center[first] + scale.x_scale[first] * np.array([-1.0, 1.0])
+    points = grid.codes[: len(known), 0]
+    ends = np.clip(ends, points[0], points[-1])
+    ends = points if len(known) == 2 else ends
+    before, after = typical.copy(), typical.copy()
+    before[0], after[0] = ends
+    if grid.mark is not None:
+        before[1] = after[1] = 0.0
+    units = float(np.ptp(grid.numbers(ends)))
+    found = [_Change(grid.variable, grid.variable, grid.columns, before, after, units)]
     if len(known) < len(values):
         missing = f"{grid.variable}: missing vs typical"
         found.append(_Change(grid.variable, missing, grid.columns, typical, grid.codes[-1], 1.0))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.arrays import Float, Index, Mask
+from islab.core.arrays import Float, Index
 from islab.core.names import shortened
 from islab.core.summary import Summary, summarise
-from islab.explain.drawn import DrawnNetworks
+from islab.explain.drawn import ExplainedNetworks
 from islab.explain.grids import Grid, number_points
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class EffectCurves:
     level : float
     """
 
-    draw: Callable[[], DrawnNetworks]
+    draw: Callable[[], ExplainedNetworks]
     x: Float | None
     grids: tuple[Grid, ...]
     outputs: list[int]
@@ -127,7 +127,7 @@ class EffectCurves:
     level: float
 
     @cached_property
-    def networks(self) -> DrawnNetworks:
+    def networks(self) -> ExplainedNetworks:
         return self.draw()
 
     @cached_property
@@ -235,14 +235,13 @@ class EffectCurves:
 
     def _accumulated(self, grid: Grid) -> Float:
         """Accumulated local effects of a number, (draws, points, outputs)."""
-        rows = evenly(self.rows[known_numbers(grid, self.rows)], MOST_ACCUMULATED)
-        edges = grid.values.astype(float)
-        own = rows[:, grid.columns[0]]
-        piece = np.clip(np.searchsorted(edges, own, side="left"), 1, len(edges) - 1)
+        rows = evenly(self.rows[grid.known(self.rows)], MOST_ACCUMULATED)
+        edges, own = grid.codes[:, 0], grid.columns[0]
+        piece = np.clip(np.searchsorted(edges, rows[:, own], side="left"), 1, len(edges) - 1)
         ends = []
         for shift in (-1, 0):
             moved = rows.copy()
-            moved[:, grid.columns] = grid.codes[piece + shift]
+            moved[:, own] = edges[piece + shift]
             ends.append(moved)
         step = max(1, NUMBERS_AT_ONCE // (self.networks.n_draws * 2))
         total = np.zeros((self.networks.n_draws, len(edges), len(self.outputs)))
@@ -263,21 +262,16 @@ class EffectCurves:
             return np.zeros(0)
         if grid.is_category:
             return grid.nearest(self.x).astype(float)
-        return self.x[known_numbers(grid, self.x), grid.columns[0]]
+        return grid.numbers(self.x[grid.known(self.x), grid.columns[0]])
 
 
 def accumulated_grid(grid: Grid, rows: Float) -> Grid:
     """The numbers of a grid, between which each piece holds rows."""
-    values = number_points(rows[known_numbers(grid, rows), grid.columns[0]])
-    codes = np.zeros((len(values), len(grid.columns)))
-    codes[:, 0] = values
-    return Grid(grid.variable, grid.columns, values, codes, is_category=False)
-
-
-def known_numbers(grid: Grid, rows: Float) -> Mask:
-    """Which rows have a value of a number: one that is missing has a mark beside it."""
-    marks = rows[:, grid.columns[1:]]
-    return np.asarray((marks == 0).all(axis=1))
+    points = number_points(rows[grid.known(rows), grid.columns[0]])
+    codes = np.zeros((len(points), len(grid.columns)))
+    codes[:, 0] = points
+    values = grid.numbers(points)
+    return Grid(grid.variable, grid.columns, values, codes, is_category=False, mark=grid.mark)
 
 
 def evenly(rows: Float, most: int) -> Float:

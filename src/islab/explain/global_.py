@@ -23,7 +23,7 @@ from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.drawn import DrawnNetworks, Source, Weights
+from islab.explain.drawn import ExplainedNetworks, Source, Weights
 from islab.explain.effect_table import effect_table
 from islab.explain.effects import Effect, EffectCurves
 from islab.explain.grids import Grid, plain_grids
@@ -285,8 +285,8 @@ def _curves(
         around = scale.typical + scale.x_scale * np.linspace(-2, 2, 9)[:, None]
         grids = plain_grids(scale, around if rows is None else rows)
 
-    def collected() -> DrawnNetworks:
-        return DrawnNetworks.collect(source, scale, draws())
+    def collected() -> ExplainedNetworks:
+        return ExplainedNetworks.collect(source, scale, draws())
 
     return EffectCurves(collected, rows, tuple(grids), outputs, contrast[outputs].T, level)
 

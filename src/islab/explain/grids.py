@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.arrays import Float, Index
+from islab.core.arrays import Float, Index, Mask
 from islab.core.scale import Scale
 
 MOST_POINTS = 40
@@ -27,6 +27,8 @@ class Grid:
     codes : (points, own covariates)
         What its covariates are at these values.
     is_category : bool
+    mark : int, optional
+        The covariate that marks a number as missing.
     """
 
     variable: str
@@ -34,12 +36,16 @@ class Grid:
     values: NDArray
     codes: Float
     is_category: bool
+    mark: int | None = None
 
-    def place(self, x: Float, point: int) -> Float:
-        """Rows (rows, covariates) with the variable set to one of its points."""
-        moved = x.copy()
-        moved[:, self.columns] = self.codes[point]
-        return moved
+    def known(self, x: Float) -> Mask:
+        """Which rows have a value of a number."""
+        return np.ones(len(x), dtype=bool) if self.mark is None else x[:, self.mark] == 0
+
+    def numbers(self, covariate: Float) -> Float:
+        """Values of a number from its first covariate, between the points linearly."""
+        known = ~np.isnan(self.values.astype(float))
+        return np.interp(covariate, self.codes[known, 0], self.values[known].astype(float))
 
     def nearest(self, x: Float) -> Index:
         """The point that each row's own value is, or lies nearest to, (rows,)."""

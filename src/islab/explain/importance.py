@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from islab.core.arrays import Float
 from islab.core.paths import active_weights
 from islab.core.summary import Summary, summarise
-from islab.explain.drawn import DrawnNetworks
+from islab.explain.drawn import ExplainedNetworks
 from islab.explain.effects import EffectCurves, evenly
 from islab.explain.grids import Grid
 
@@ -184,7 +184,7 @@ def _numbers_only(grid: Grid, most: int = 20) -> Grid:
     return Grid(grid.variable, grid.columns, grid.values[some], grid.codes[some], is_category=False)
 
 
-def meetings(networks: DrawnNetworks) -> tuple[Float, Float]:
+def meetings(networks: ExplainedNetworks) -> tuple[Float, Float]:
     """Probability that variables are used (variables,), and that two meet (variables, variables).
 
     Two variables meet if both have a path to one hidden unit, which has one to an output.

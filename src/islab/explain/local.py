@@ -21,7 +21,7 @@ from islab.core.outputs import (
     require_piecewise_linear,
 )
 from islab.core.scale import Scale
-from islab.explain.drawn import DrawnNetworks, RowDraws, Source, Weights
+from islab.explain.drawn import ExplainedNetworks, RowDraws, Source, Weights
 from islab.explain.local_explanation import Kind, LocalExplanation, check_memory
 
 Float = NDArray[np.floating]
@@ -104,7 +104,7 @@ def explain_local(
     n_weights = source.architecture.n_weights
     check_memory(n_draws, 1, max(n_weights, len(scale.names)), 1)
     drawn = draws or source.draw(n_draws, np.random.default_rng(random_state))
-    networks = DrawnNetworks.collect(source, scale, [drawn])
+    networks = ExplainedNetworks.collect(source, scale, [drawn])
     return explain_draws(
         networks,
         rows,
@@ -117,7 +117,7 @@ def explain_local(
 
 
 def explain_draws(
-    networks: DrawnNetworks,
+    networks: ExplainedNetworks,
     rows: Float,
     *,
     output: Output | Sequence[Output] | None = None,

@@ -8,23 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
-from islab.tables.columns import (
-    MISSING_LEVEL,
-    OTHER_LEVEL,
-    Category,
-    ColumnEncoder,
-    Number,
-    Variable,
+from islab.tables.categories import OTHER_LEVEL, Category, as_labels
+from islab.tables.columns import ColumnEncoder, Variable
+from islab.tables.dates import Moment
+from islab.tables.left_out import LeftOut
+from islab.tables.numbers import MISSING_LEVEL, Number
+from islab.tables.orders import Ordered
+from islab.tables.reading import (
+    Column,
+    Days,
+    Labels,
+    read_column,
+    sources_of,
 )
-from islab.tables.reading import Column, Labels, columns_of, numbers_from_text
-
-UNKNOWN_LEVEL = "(rare or not seen in training)"
 
 
 def typical_row(
     encoder: ColumnEncoder, covariates: Float, sample_weight: Float | None = None
 ) -> Float:
     """Median of each number, most frequent level of each category, nothing missing, (covariates,).
+
+    Of levels in an order the middle one, of dates the one in the middle.
 
     Parameters
     ----------
@@ -34,20 +38,33 @@ def typical_row(
         How often each row counts.
     """
     weight = np.ones(len(covariates)) if sample_weight is None else sample_weight
-    parts = []
-    for variable, own in _parts(encoder, covariates):
-        if isinstance(variable, Category):
-            parts.append(level_codes(variable)[_most_frequent(variable)])
-        else:
-            known = own[:, 1] == 0 if own.shape[1] > 1 else np.ones(len(own), dtype=bool)
-            parts.append(np.array([_median(own[known, 0], weight[known]), 0.0])[: own.shape[1]])
+    parts = [_typical(variable, own, weight) for variable, own in _parts(encoder, covariates)]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _typical(variable: Variable, own: Float, weight: Float) -> Float:
+    if isinstance(variable, Category):
+        return variable.choices()[1][_most_frequent(variable)]
+    if isinstance(variable, Moment):
+        # The whole of one row, so that day, season and weekday go together.
+        known = _known(variable.trend, own)
+        return own[known][_middle(own[known, 0], weight[known])]
+    assert isinstance(variable, Number | Ordered)
+    known = _known(variable, own)
+    values = [own[known, k][_middle(own[known, k], weight[known])] for k in range(own.shape[1])]
+    return np.array(values)
+
+
+def _known(variable: Number | Ordered, own: Float) -> NDArray[np.bool_]:
+    """Rows that are not missing, as far as a covariate says so."""
+    width = len(variable.covariates)
+    return own[:, width - 1] == 0 if variable.indicator else np.ones(len(own), dtype=bool)
 
 
 def shown_values(
     encoder: ColumnEncoder, covariates: Float, table: Any = None
 ) -> NDArray[np.object_]:
-    """Values of the variables that have covariates, (rows, variables): numbers or names of levels.
+    """Values of the variables that have covariates, (rows, variables): numbers, levels, dates.
 
     A missing number is NaN if the model knows that it is missing, else what stands in for it.
 
@@ -59,69 +76,81 @@ def shown_values(
     """
     found = np.empty((len(covariates), len(set(encoder.owners))), dtype=object)
     for place, (variable, own) in enumerate(_parts(encoder, covariates)):
-        if isinstance(variable, Category):
-            found[:, place] = _levels_of(variable, own)
-        else:
-            missing = own[:, 1] != 0 if own.shape[1] > 1 else np.zeros(len(own), dtype=bool)
-            found[:, place] = np.where(missing, np.nan, own[:, 0])
+        found[:, place] = _shown(variable, own)
     if table is not None:
         _name_levels(encoder, table, found)
     return found
 
 
-def _levels_of(variable: Category, own: Float) -> NDArray[np.object_]:
-    nearest = np.abs(own[:, None] - level_codes(variable)).sum(axis=2).argmin(axis=1)
-    return np.array([*variable.levels, UNKNOWN_LEVEL], dtype=object)[nearest]
+def _shown(variable: Variable, own: Float) -> NDArray[np.object_]:
+    if isinstance(variable, Category | Ordered):
+        names, codes = variable.choices()
+        nearest = np.abs(own[:, None] - codes).sum(axis=2).argmin(axis=1)
+        return np.array(names, dtype=object)[nearest]
+    trend = variable.trend if isinstance(variable, Moment) else variable
+    assert isinstance(trend, Number)
+    values = own[:, 0] if trend.tails is None else trend.tails.restore(own[:, 0])
+    values = np.where(_known(trend, own), values, np.nan)
+    if not isinstance(variable, Moment):
+        return values.astype(object)
+    days = np.where(np.isnan(values), 0.0, values + variable.start)
+    dates = days.astype("datetime64[D]").astype(str).astype(object)
+    return np.where(np.isnan(values), MISSING_LEVEL, dates)
 
 
 def _name_levels(encoder: ColumnEncoder, table: Any, found: NDArray[np.object_]) -> None:
     """Puts the table's own text in the place of levels."""
     names = [variable.name for variable in encoder.variables]
-    text = {v.name for v in encoder.variables if isinstance(v, Category)}
-    ignored = set(names) - text
     shown = [v.name for v in encoder.variables if v.covariates]
-    for name, column in columns_of(table, names, ignored, text):
-        if name in text and isinstance(column, Labels):
+    for variable, (name, source) in zip(encoder.variables, sources_of(table, names), strict=True):
+        if not isinstance(variable, Category | Ordered) or not variable.covariates:
+            continue
+        column = read_column(source, name, text=True)
+        if isinstance(column, Labels):
             levels = np.array([*column.levels, MISSING_LEVEL], dtype=object)
             found[:, shown.index(name)] = levels[column.codes]
-
-
-def level_codes(variable: Category) -> Float:
-    """Covariates of each level and of an unknown one, (levels + 1, covariates)."""
-    table = np.vstack([np.eye(len(variable.levels)), variable.shares])
-    return table[:, len(variable.levels) - len(variable.covariates) :]
 
 
 def outside_range(encoder: ColumnEncoder, table: Any) -> dict[str, NDArray[np.bool_]]:
     """For each variable which rows have a value that training did not see.
 
-    Of a number: one below its least or above its greatest value in training, or a missing one
-    where none was missing; of a category: a level that training did not have.
+    Of a number or date: one below its least or above its greatest value in training, or a missing
+    one where none was missing; of a category: a level that training did not have.
     """
     names = [variable.name for variable in encoder.variables]
-    ignored = {v.name for v in encoder.variables if not v.covariates}
-    text = {v.name for v in encoder.variables if isinstance(v, Category)}
-    columns = columns_of(table, names, ignored, text)
-    pairs = zip(encoder.variables, columns, strict=True)
-    return {v.name: _unusual(v, column) for v, (_, column) in pairs if v.covariates}
+    found = {}
+    for variable, (name, source) in zip(encoder.variables, sources_of(table, names), strict=True):
+        if isinstance(variable, LeftOut) or not variable.covariates:
+            continue
+        text = isinstance(variable, Category | Ordered)
+        found[name] = _unusual(variable, read_column(source, name, text=text))
+    return found
 
 
 def _unusual(variable: Variable, column: Column) -> NDArray[np.bool_]:
-    if isinstance(variable, Number):
-        if isinstance(column, Labels) and variable.constant:
+    if isinstance(variable, Number | Moment):
+        trend = variable.trend if isinstance(variable, Moment) else variable
+        if isinstance(column, Labels) and trend.constant:
             return np.zeros(len(column), dtype=bool)
-        if isinstance(column, Labels):
-            column = numbers_from_text(column, variable.name)
-        missing = np.isnan(column)
-        new = missing & (not (variable.indicator or variable.gaps))
-        return new | (~missing & ((column < variable.low) | (column > variable.high)))
-    assert isinstance(variable, Category)
-    labels = column if isinstance(column, Labels) else variable.text_from_numbers(column)
-    if variable.n_pooled > len(variable.pooled):  # names of the rarest levels were not kept
-        return np.zeros(len(labels.codes), dtype=bool)
-    known = {*variable.levels, *variable.pooled}
+        values = variable.encode(column, [])[:, 0]
+        missing = _missing(column)
+        new = missing & (not (trend.indicator or trend.gaps))
+        return new | (~missing & ((values < trend.low) | (values > trend.high)))
+    assert isinstance(variable, Category | Ordered)
+    labels = as_labels(column, variable.name, variable.levels)
+    known = {*variable.levels, *variable.spelled}
+    if isinstance(variable, Ordered) and (variable.indicator or variable.gaps):
+        known.add(MISSING_LEVEL)
+    if isinstance(variable, Category) and variable.n_pooled > len(variable.pooled):
+        return np.zeros(len(labels.codes), dtype=bool)  # names of the rarest were not kept
     levels = (*labels.levels, MISSING_LEVEL)  # the last entry serves code -1
     return np.array([level not in known for level in levels])[labels.codes]
+
+
+def _missing(column: Column) -> NDArray[np.bool_]:
+    if isinstance(column, Labels):
+        return column.codes == -1
+    return np.isnan(column.days if isinstance(column, Days) else column)
 
 
 def _parts(encoder: ColumnEncoder, covariates: Float) -> list[tuple[Variable, Float]]:
@@ -138,8 +167,8 @@ def _most_frequent(variable: Category) -> int:
     return int(np.argmax(np.where(named, shares, shares - 1.0)))
 
 
-def _median(values: Float, weight: Float) -> float:
-    """The middle value: one of them, so that it is a value of the variable."""
+def _middle(values: Float, weight: Float) -> int:
+    """Where the middle value stands: one of them, so that it is a value of the variable."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(total, total[-1] / 2)])
+    return int(order[np.searchsorted(total, total[-1] / 2)])
