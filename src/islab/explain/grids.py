@@ -49,9 +49,10 @@ class Grid:
 
     def nearest(self, x: Float) -> Index:
         """The point that each row's own value is, or lies nearest to, (rows,)."""
-        own = x[:, self.columns]
-        spread = np.maximum(np.ptp(self.codes, axis=0), np.finfo(float).tiny)
-        distance = np.abs(own[:, None] - self.codes) / spread
+        spread = np.ptp(self.codes, axis=0)
+        telling = spread > 0
+        own, codes = x[:, self.columns[telling]], self.codes[:, telling]
+        distance = np.abs(own[:, None] - codes) / spread[telling]
         return distance.sum(axis=2).argmin(axis=1)
 
 
