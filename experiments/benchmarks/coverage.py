@@ -2,10 +2,10 @@
 
 ``python -m experiments.benchmarks.coverage [--tables 50] [--rows 50 200 1000]`` fits the default
 regressor to tables of ten covariates with equal correlations, and prints how often 90 % intervals
-cover effects, expectations and new targets. Truths are drawn from the prior of the chains (linear),
-fixed (three effects of 1, 0.5 and 0.25 residual SDs among ten covariates), or bent once. An effect is
-what the expected target gains if a covariate moves from 0 to 1, the others at 0: the slope of a
-linear truth. Results are kept in ``results/coverage.json``.
+cover effects, expectations and new targets. Truths are drawn from the prior of the chains
+(linear), fixed (three effects of 1, 0.5 and 0.25 residual SDs among ten covariates), or bent once.
+An effect is what the expected target gains if a covariate moves from 0 to 1, the others at 0: the
+slope of a linear truth. Results are kept in ``results/coverage.json``.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def test_intervals_cover_where_noise_is_small_and_where_it_is_large(model):
 
 
 def test_what_makes_a_row_uncertain_is_explained(model, data):
-    local = model.explain_local(data[0][:1], output="log noise SD of price").to_frame()
+    local = model.explain_local(data[0][:1], output="log noise SD of price").to_frame("covariates")
     assert local.set_index("covariate")["slope"]["b"] == pytest.approx(0.8, abs=0.12)
 
 

@@ -422,7 +422,9 @@ def test_whole_numbers_that_do_not_count_are_fine():
 def test_a_model_without_covariates_is_no_silent_answer_to_a_clear_effect():
     x = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(UserWarning, match=r"No covariate is used, although 'x1'"):
-        quick_regressor(prior_inclusion=1e-12, inclusion_init=(-9.0, -9.0)).fit(x, x[:, 1])
+        quick_regressor(
+            posterior="independent", prior_inclusion=1e-12, inclusion_init=(-9.0, -9.0)
+        ).fit(x, x[:, 1])
 
 
 def test_a_model_without_covariates_is_a_good_answer_to_noise():

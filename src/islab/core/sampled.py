@@ -336,8 +336,13 @@ class SampledPosterior:
         parts = self._by_chain(numbers)
         return np.concatenate([chain.noise[which] for chain, which in parts])
 
-    def sample_predictor(self, x: Float, n_draws: int) -> Float:
-        """Linear predictor of evenly spaced draws on the scale of the data."""
+    def sample_predictor(
+        self, x: Float, n_draws: int, rng: np.random.Generator | None = None
+    ) -> Float:
+        """Linear predictor of evenly spaced draws on the scale of the data.
+
+        They are there: ``rng`` is not used.
+        """
         scale = self.data_scale
         drawn = self.networks(self.numbers(n_draws)).predictor(scale.standardise(x))
         return scale.restore(drawn)

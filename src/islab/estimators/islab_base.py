@@ -103,6 +103,8 @@ class ISLaBEstimator(NetworkEstimator):
                 "its own into the output, expected input_skip=True."
             )
         kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
+        if kind == "sampled" and not varies.any():
+            kind = "independent"  # There is nothing that a chain could choose.
         found, recipe = self._search(learned, likelihood, kind, seed)
         whole = Architecture(len(varies), recipe.hidden, problem.y.shape[1], recipe.input_skip)
         if kind == "sampled" and not found.interrupted:

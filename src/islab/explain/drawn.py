@@ -54,7 +54,8 @@ class ExplainedNetworks:
     scale : Scale
     likelihood : str
     noise : (outputs,)
-        Noise variance on the scale of the data, 1 for likelihoods without.
+        Noise variance on the scale of the data, 1 for likelihoods without; or what else the
+        likelihood learns besides the weights.
     """
 
     parts: tuple[LivingDraws, ...]
@@ -75,7 +76,8 @@ class ExplainedNetworks:
                 part = living_draws(source.architecture, weights[some], biases[some])
                 own = columns[part.covariates]
                 parts.append(LivingDraws(part.architecture, own, part.weights, part.biases))
-        noise = source.noise * scale.y_scale**2
+        scaled = families.likelihood(source.likelihood).scales_target
+        noise = source.noise * scale.y_scale**2 if scaled else source.noise
         return cls(tuple(parts), scale, source.likelihood, noise)
 
     @property
@@ -203,7 +205,7 @@ class RowDraws:
 
     def response(self, rows: slice) -> Float:
         """(draws, rows, outputs)"""
-        likelihood = families.likelihood(self.networks.likelihood)
+        likelihood = families.likelihood(self.networks.likelihood).given(self.networks.noise)
         return likelihood.mean(self.networks.predictor(self.x[rows]))[..., self.outputs]
 
     def predictor_at(self, point: Float) -> Float:
