@@ -50,6 +50,8 @@ def make_estimator(
     if recipe == "paper":
         params |= _training(method, task)
     default = make_method(method, "classification" if task.classes else "regression")
+    if "posterior" in default.get_params():
+        params["posterior"] = posterior_of(method)
     if quick:
         params |= {"max_epochs": QUICK_EPOCHS}
         params |= {"n_restarts": 1} if "n_restarts" in default.get_params() else {}
@@ -59,8 +61,8 @@ def make_estimator(
 
 
 def posterior_of(method: str) -> str:
-    """Its kind of posterior, as the estimators' parameter says it."""
-    return make_method(method, "regression").posterior
+    """Its kind of posterior, as the estimators' parameter says it: the paper's are variational."""
+    return "flow" if method.endswith("-flow") else "independent"
 
 
 def _by_hand(method: str, task: Task, quick: bool, params: dict[str, Any]) -> Any:

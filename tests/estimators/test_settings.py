@@ -109,7 +109,9 @@ def test_impossible_values_are_refused_by_fit_and_named(name, value):
 
 
 def test_an_unknown_likelihood_is_refused():
-    with pytest.raises(ValueError, match="Got likelihood='cauchy', expected 'auto' or 'gaussian' or"):
+    with pytest.raises(
+        ValueError, match="Got likelihood='cauchy', expected 'auto' or 'gaussian' or"
+    ):
         ISLaBRegressor(likelihood="cauchy").fit([[0.0], [1.0]], [0, 1])
 
 

@@ -358,12 +358,20 @@ def test_the_median_model_has_the_size_of_its_network(regressor):
     assert found["max_depth"] == network.max_depth
 
 
-def test_the_full_model_has_the_mean_size_of_its_draws(regressor):
+def test_the_full_model_has_the_mean_size_of_its_draws():
     table, y = make_table()
+    regressor = ISLaBRegressor(**QUICK, posterior="independent").fit(table, y)
     expected = regressor.posterior_.alpha.sum()
     # Weights off active paths are not used, so that the sum of probabilities is an upper bound.
     used = evaluate(regressor, table, y, model="full")["used_weights"]
     assert regressor.n_used_weights_ - 1 < used < expected + 2
+
+
+def test_a_sampled_model_has_the_mean_size_of_its_draws(regressor):
+    table, y = make_table()
+    sizes = regressor.posterior_.sizes()
+    used = evaluate(regressor, table, y, model="full")["used_weights"]
+    assert used == pytest.approx(sizes.mean(), abs=3 * sizes.std() / np.sqrt(len(sizes)) + 0.05)
 
 
 def test_selected_columns_are_named(regressor):

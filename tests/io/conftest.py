@@ -15,6 +15,7 @@ QUICK = {
     "n_draws": 50,
     "hidden_layer_sizes": (3,),
     "random_state": 0,
+    "posterior": "independent",
 }
 
 

@@ -53,6 +53,14 @@ def classifier():
 
 
 @pytest.fixture(scope="session")
+def independent():
+    """A classifier with a variational posterior."""
+    X, score = hostile_table()
+    model = ISLaBClassifier(max_epochs=60, n_restarts=1, random_state=0, posterior="independent")
+    return model.fit(X, np.array(CLASSES)[(score > 0).astype(int)])
+
+
+@pytest.fixture(scope="session")
 def regressor():
     X, score = hostile_table()
     model = ISLaBRegressor(max_epochs=60, n_restarts=1, random_state=0)

@@ -183,8 +183,8 @@ def test_a_sparse_model_is_reported_without_what_it_does_not_hold(classifier, tm
     assert "not stored" in page
 
 
-def test_a_model_that_uses_nothing_is_reported(classifier):
-    posterior = classifier.posterior_
+def test_a_model_that_uses_nothing_is_reported(independent):
+    classifier, posterior = independent, independent.posterior_
     empty = with_posterior(classifier, posterior.copy(lam=np.full_like(posterior.lam, -9.0)))
     X, score = hostile_table()
     page = render_report(empty, X, labels(score), n_draws=10)
@@ -271,7 +271,10 @@ def test_a_report_encodes_the_table_once(regressor, monkeypatch):
 
 
 @pytest.mark.parametrize("more", [0, 5])
-def test_a_report_draws_each_model_once(regressor, more, monkeypatch):
+def test_a_report_draws_each_model_once(more, monkeypatch):
+    X, y = hostile_table()
+    params = {"max_epochs": 60, "n_restarts": 1, "random_state": 0, "posterior": "independent"}
+    regressor = ISLaBRegressor(**params).fit(X, y)
     monkeypatch.setattr("islab.estimators.predictions._LAST_DRAWS", WeakKeyDictionary())
     X, y = hostile_table()
     calls = []

@@ -27,7 +27,7 @@ _ISLAB, _BASELINES = "islab.estimators", "islab.baselines"
 _FLOW = {"posterior": "flow"}
 
 NETWORKS = {
-    "islab": Method("input-skip network, independent weights", _ISLAB, "ISLaB"),
+    "islab": Method("input-skip network", _ISLAB, "ISLaB"),
     "islab-flow": Method("input-skip network, weights tied by a flow", _ISLAB, "ISLaB", _FLOW),
     "lbbnn": Method("the same without input skip", _ISLAB, "ISLaB", {"input_skip": False}),
     "islab-images": Method(

@@ -115,7 +115,7 @@ def render_report(
         **own_script("network.js", "page.js", first=script),
         likelihood=families.likelihood(network.likelihood),
         title=printable(title or f"{type(model).__name__}: what it learned"),
-        summary=model.summary(),
+        summary=model.summary(predictions),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
