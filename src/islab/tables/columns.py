@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
+from islab.core.expressions import MISSING_TEXT, Cell, Constant, Expression, Lookup, call, where
 from islab.core.names import counted, is_number, shortened
 from islab.tables.reading import (
     BOOLEANS,
@@ -37,7 +38,7 @@ from islab.tables.reading import (
 )
 
 MISSING = ("impute", "error")
-MISSING_LEVEL = "(missing)"
+MISSING_LEVEL = MISSING_TEXT
 OTHER_LEVEL = "(other)"
 MOST_LEVELS = 1000
 FEW_LEVELS = 20
@@ -95,6 +96,15 @@ class Number:
         values = np.where(missing | self.constant, self.fill, column)
         return np.column_stack([values, missing]) if self.indicator else values[:, None]
 
+    def expression(self, number: int, missing: str) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        cell = Cell(self.name)
+        if number == 1:
+            return where(call("missing", cell), 1.0, 0.0)
+        if self.constant:
+            return Constant(self.fill)
+        return where(call("missing", cell), np.nan if missing == "error" else self.fill, cell)
+
     def natural_scale(self, covariates: Float) -> list[float]:
         """For each of its covariates half the distance of two values; NaN where there are more."""
         values = covariates[:, 0]
@@ -133,8 +143,7 @@ class Category:
         position = {level: number for number, level in enumerate(self.levels)}
         # The last entry serves code -1, a missing value.
         names = (*labels.levels, MISSING_LEVEL)
-        # As rare levels are: as the others together, or if these are few, as of unknown level.
-        rest = position.get(OTHER_LEVEL, -1)
+        rest = self._rest
         codes = np.array([position.get(name, rest) for name in names], dtype=np.intp)[labels.codes]
         if self.n_pooled == len(self.pooled):
             known = {*self.levels, *self.pooled}
@@ -142,6 +151,20 @@ class Category:
             self._warn_of_unknown(labels, new)
         table = np.vstack([np.eye(len(self.levels)), self.shares])
         return table[codes][:, self._first :]
+
+    @property
+    def _rest(self) -> int:
+        """How other text is read: as the rare levels together or, if these are few, as unknown."""
+        return self.levels.index(OTHER_LEVEL) if OTHER_LEVEL in self.levels else -1
+
+    def expression(self, number: int, missing: str) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        own = number + self._first
+        values = {level: float(place == own) for place, level in enumerate(self.levels)}
+        default = float(self.shares[own] if self._rest == -1 else self._rest == own)
+        absent = np.nan if missing == "error" else values.get(MISSING_LEVEL, default)
+        others = tuple((level, value) for level, value in values.items() if value != default)
+        return Lookup(self.name, others, default, absent)
 
     def natural_scale(self, covariates: Float) -> list[float]:
         """For each of its covariates half the distance of 0 and 1."""
@@ -189,6 +212,9 @@ class LeftOut:
     def encode(self, column: Column) -> Float:
         """No covariates, (rows, 0)."""
         return np.empty((len(column), 0))
+
+    def expression(self, number: int, missing: str) -> Expression:
+        raise IndexError(f"{self.name!r} is left out and has no covariates.")
 
     def natural_scale(self, covariates: Float) -> list[float]:
         return []
@@ -284,6 +310,12 @@ class ColumnEncoder:
                 _check(column, name, self.missing)
             parts.append(variable.encode(column))
         return np.concatenate(parts, axis=1)
+
+    def expression(self, covariate: int) -> Expression:
+        """A covariate as a formula of cells of the table, for exports."""
+        owner = self.owner_index[covariate]
+        first = int(np.searchsorted(self.owner_index, owner))
+        return self.variables[owner].expression(covariate - first, self.missing)
 
     def center_and_scale(
         self, covariates: Float, sample_weight: Float | None = None

@@ -23,7 +23,7 @@ from islab.core.families.gaussian import Gaussian
 from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, Uncertainty, Words
 from islab.core.families.negative_binomial import NegativeBinomial
 from islab.core.families.poisson import Poisson
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel, StandardNoise
 from islab.core.families.student import StudentT
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "ClassLikelihood",
     "Kernel",
     "Likelihood",
-    "OnnxGraph",
+    "StandardNoise",
     "Uncertainty",
     "Words",
     "activation",

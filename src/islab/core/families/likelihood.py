@@ -31,7 +31,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.expressions import Expression, Let
+from islab.core.families.spelling import Kernel, StandardNoise
 
 Array = Any
 Float = NDArray[np.floating]
@@ -123,9 +124,11 @@ class Likelihood:
         Whether predictors mean something only against those of other outputs.
     kernel : Kernel, optional
         The compiled version.
-    python : str
-        Body of a Python function that returns the responses of a list ``eta``, with ``math`` and
-        ``_sigmoid`` available; further lines are indented by four spaces.
+    standard_noise : StandardNoise, optional
+        Of targets that are their mean plus noise, so that exports can give intervals.
+    python_share : str
+        Body of a Python function of ``value``, ``mean`` and ``noise``, with ``math`` available: the
+        probability of a target up to ``value``. Only of likelihoods of numbers and counts.
     javascript : str
         A JavaScript object with ``response(eta)``, an array for an array; and, where new values
         are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
@@ -146,7 +149,8 @@ class Likelihood:
     one_hot: ClassVar[bool] = False
     relative_predictor: ClassVar[bool] = False
     kernel: ClassVar[Kernel | None] = None
-    python: ClassVar[str]
+    standard_noise: ClassVar[StandardNoise | None] = None
+    python_share: ClassVar[str]
     javascript: ClassVar[str]
 
     # -- the target -----------------------------------------------------------------------
@@ -232,8 +236,15 @@ class Likelihood:
         """The response in LaTeX."""
         raise NotImplementedError
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        """Adds the response to an ONNX graph and gives its name."""
+    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
+        """The response of each output from the predictors of all, without overflow.
+
+        ``let(name, expression)`` gives a name to what is used more than once.
+        """
+        raise NotImplementedError
+
+    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
+        """The variance of a target with that mean; of likelihoods of numbers and counts."""
         raise NotImplementedError
 
     def torch(self, eta: Any) -> Any:

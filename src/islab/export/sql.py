@@ -1,0 +1,341 @@
+"""The model as one SQL query over a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from islab.core import families
+from islab.core.arrays import Float
+from islab.core.expressions import Call, Constant, Expression, Symbol, call, spell
+from islab.export.portable import Portable, portable
+from islab.export.sql_language import ROW, Query, Sql, label_literal, literal, quoted
+
+DIALECTS = ("standard", "sqlite")
+MOST_COLUMNS = 1900  # SQLite has 2000 in a result
+NEWTON_STEPS = 10
+
+
+def to_sql(
+    source: Any,
+    *,
+    table: str = "data",
+    model: str | None = None,
+    n_draws: int | None = None,
+    level: float | None = 0.9,
+    dialect: str = "standard",
+) -> str:
+    """One query that gives all rows of a table with their predictions.
+
+    The columns that it adds are those of ``islab predict``: ``prediction`` and, with draws, ``sd``,
+    ``lower`` and ``upper`` of numbers; ``prediction``, a ``probability_...`` for each class and,
+    with draws, ``lower_...`` and ``upper_...`` of classes. Counts have no ``lower`` and ``upper``:
+    their quantiles need functions that SQL lacks.
+
+    Parameters
+    ----------
+    source : fitted estimator, or SparseNetwork
+        The columns of a network are its covariates.
+    table : str
+        Name of the table, with columns named and typed as in training. NULL, and a NaN in a column
+        of numbers, is a missing value.
+    model : {"full", "median"}, optional
+        Average over draws of the full posterior, or the readable network.
+    n_draws : int, optional
+        Draws to write down, 100 of the full posterior if not given. The readable network is written
+        at the mean of its weights, unless draws of these are asked for.
+    level : float, optional
+        Of the interval; None for a shorter and faster query without one.
+    dialect : {"standard", "sqlite"}
+        Standard SQL is for DuckDB and PostgreSQL.
+
+    Notes
+    -----
+    Names and categories are quoted, whatever they hold. SQLite must be 3.35 or newer and have its
+    mathematical functions.
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"Got dialect={dialect!r}, expected one of {', '.join(DIALECTS)}.")
+    if level is not None and not 0 < level < 1:
+        raise ValueError(f"Got level={level!r}, expected a number between 0 and 1, or None.")
+    content = portable(source, model, n_draws)
+    query = Query(Sql(dialect))
+    rows = f"SELECT t.*, ROW_NUMBER() OVER () AS {ROW} FROM {quoted(table)} AS t"
+    query.add("islab_rows", rows)
+    responses = _responses(content, query)
+    if content.n_draws == 1:
+        results = query.flush(responses)
+        means = dict(zip(_keys(content, "mean"), responses, strict=True))
+        return _final(content, query, results, means)
+    return _averaged(content, query, responses, level)
+
+
+# -- from cells to responses ------------------------------------------------------------------
+
+
+def _responses(content: Portable, query: Query) -> list[str]:
+    """Names of the columns that hold the response of each output, for each row and draw."""
+    read = {cell: Symbol(f"c{number}") for number, cell in enumerate(content.cells)}
+    query.let_all({symbol.name: cell for cell, symbol in read.items()})
+    covariates = [_with_cells(each, read) for each in content.covariates.values()]
+    query.let_all({f"x{number}": each for number, each in enumerate(covariates)})
+    offset: Expression = Constant(0.0)
+    if content.offset is not None:
+        query.let_all({"shift": _with_cells(content.offset, read)})
+        offset = Symbol("shift")
+    constants = _Constants(content.n_draws)
+    activation = families.activation(content.activation)
+    inputs: list[Expression] = [Symbol(f"x{number}") for number in range(len(covariates))]
+    below: list[Expression] = []
+    sums: list[dict[str, Expression]] = []
+    for number, layer in enumerate(content.layers):
+        last = number == len(content.layers) - 1
+        here = {}
+        for unit in range(layer.bias.shape[1]):
+            terms = [constants.of(layer.bias[:, unit])]
+            terms += _products(constants, layer.covariate[:, unit], inputs)
+            terms += _products(constants, layer.hidden[:, unit], below)
+            here[f"z{number}_{unit}"] = _sum([*terms, offset] if last else terms)
+        sums.append(here)
+        below = [Symbol(name if last else f"h{name[1:]}") for name in here]
+    noise = {f"s{n}": constants.of(np.sqrt(column)) for n, column in enumerate(content.noise.T)}
+    if content.family.standard_noise is not None:
+        noise["q"] = constants.of(content.standard_draws())
+    constants.check()
+    query.join_draws(constants.columns, content.n_draws)
+    for number, here in enumerate(sums):
+        query.let_all(here)
+        if number < len(sums) - 1:
+            query.let_all({f"h{z[1:]}": activation.expression(Symbol(z)) for z in here})
+    found = content.family.expressions(below, query.let)
+    names = [f"p{number}" for number in range(len(found))]
+    query.let_all(dict(zip(names, found, strict=True)))
+    if content.n_draws > 1:
+        query.let_all(noise)
+    return names
+
+
+def _with_cells(expression: Expression, read: dict[Any, Symbol]) -> Expression:
+    """The expression with the names of what was read in place of cells."""
+    if expression in read:
+        return read[expression]
+    if not isinstance(expression, Call):
+        return expression
+    return call(expression.function, *(_with_cells(each, read) for each in expression.arguments))
+
+
+class _Constants:
+    """Numbers of each draw: columns of a table, or a literal if all draws share one."""
+
+    def __init__(self, n_draws: int) -> None:
+        self.n_draws = n_draws
+        self.columns: dict[str, Float] = {}
+
+    def of(self, values: Float) -> Expression:
+        if (values == values[0]).all():
+            return Constant(float(values[0]))
+        name = f"w{len(self.columns)}"
+        self.columns[name] = values
+        return Symbol(name)
+
+    def check(self) -> None:
+        if len(self.columns) > MOST_COLUMNS:
+            raise ValueError(
+                f"Got networks with {len(self.columns)} weights that differ between draws, "
+                f"expected at most {MOST_COLUMNS} for one query; try model='median', or "
+                "export('onnx')."
+            )
+
+
+def _products(
+    constants: _Constants, weights: Float, values: Sequence[Expression]
+) -> list[Expression]:
+    used = np.flatnonzero(weights.any(axis=0)).tolist()
+    return [constants.of(weights[:, k]) * values[k] for k in used]
+
+
+def _sum(terms: list[Expression]) -> Expression:
+    """The sum, halved again and again: databases limit how deep a formula is nested."""
+    terms = [term for term in terms if term != Constant(0.0)] or [Constant(0.0)]
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return _sum(terms[:half]) + _sum(terms[half:])
+
+
+# -- from draws to predictions ----------------------------------------------------------------
+
+
+def _averaged(content: Portable, query: Query, responses: list[str], level: float | None) -> str:
+    """Means over draws and, if there is a level, intervals."""
+    means = dict(zip(_keys(content, "mean"), responses, strict=True))
+    aggregates = {key: f"AVG({p})" for key, p in means.items()}
+    if content.classes is not None:
+        drawn = query.flush(responses)
+        if level is not None:
+            drawn, ends = _ranked(query, drawn, responses, level, content.n_draws)
+            aggregates |= ends
+        results = query.grouped("islab_means", drawn, aggregates)
+        return _final(content, query, results, {key: key for key in aggregates})
+    interval = level is not None and content.family.standard_noise is not None
+    drawn = _centred(query, responses, interval)
+    for number, p in enumerate(responses):
+        mean, s = Symbol(p), Symbol(f"s{number}")
+        spread = mean - Symbol(f"m{number}")
+        variance = content.family.variance_expression(mean, s * s) + spread * spread
+        aggregates[f"sd{number}"] = f"SQRT(AVG({spell(variance, query.sql)}))"
+    results = query.grouped("islab_means", drawn, aggregates)
+    if level is not None and interval:
+        results = _quantiles(content, query, drawn, results, level)
+        aggregates |= {f"{end}{n}": "" for end in ("lower", "upper") for n in range(len(responses))}
+    return _final(content, query, results, {key: key for key in aggregates})
+
+
+def _ranked(
+    query: Query, drawn: str, responses: list[str], level: float, n_draws: int
+) -> tuple[str, dict[str, str]]:
+    """Draws numbered by size, and the aggregates that interpolate between two of them."""
+    ranks = [
+        f"ROW_NUMBER() OVER (PARTITION BY {ROW} ORDER BY {p}) AS r{number}"
+        for number, p in enumerate(responses)
+    ]
+    query.add("islab_ranked", f"SELECT *, {', '.join(ranks)} FROM {drawn}")
+    ends = {}
+    for end, share in (("lower", (1 - level) / 2), ("upper", (1 + level) / 2)):
+        place = share * (n_draws - 1)
+        first = int(place)
+        for number, p in enumerate(responses):
+            below = f"WHEN {first + 1} THEN {p} * {literal(1 - (place - first))}"
+            above = f"WHEN {first + 2} THEN {p} * {literal(place - first)}"
+            ends[f"{end}{number}"] = f"SUM(CASE r{number} {below} {above} ELSE 0e0 END)"
+    return "islab_ranked", ends
+
+
+def _centred(query: Query, responses: list[str], interval: bool) -> str:
+    """Draws with the mean of their row, from which squares lose no digits.
+
+    For an interval also a sample of new targets, ``y``, and its ranks, ``r``.
+    """
+    deviations = [f"s{number}" for number in range(len(responses))]
+    sample = {f"y{n}": Symbol(p) + Symbol(f"s{n}") * Symbol("q") for n, p in enumerate(responses)}
+    if interval:
+        query.let_all(sample)
+    columns = [*responses, *deviations, *(sample if interval else ())]
+    drawn = query.flush(columns)
+    parts = f"OVER (PARTITION BY {ROW}"
+    added = [f"AVG({p}) {parts}) AS m{n}" for n, p in enumerate(responses)]
+    if interval:
+        added += [f"ROW_NUMBER() {parts} ORDER BY {y}) AS r{y[1:]}" for y in sample]
+    query.add("islab_drawn", f"SELECT {', '.join([ROW, *columns, *added])} FROM {drawn}")
+    return "islab_drawn"
+
+
+def _quantiles(content: Portable, query: Query, drawn: str, results: str, level: float) -> str:
+    """Ends of the interval by Newton's steps, kept in a bracket that shrinks.
+
+    Each is the quantile of an equal mixture of the draws' distributions.
+    """
+    noise = content.family.standard_noise
+    assert noise is not None
+    levels = {"lower": (1 - level) / 2, "upper": (1 + level) / 2}
+    ends = {
+        f"{e}{n}": (n, share) for e, share in levels.items() for n in range(len(content.outputs))
+    }
+    parts = []
+    for end, (n, share) in ends.items():
+        reach = f"d.p{n} + {literal(noise.quantile(share))} * d.s{n}"
+        parts += [f"MIN({reach}) AS low_{end}", f"MAX({reach}) AS high_{end}"]
+        rank = 1 + int(share * content.n_draws)
+        parts.append(f"MAX(CASE WHEN d.r{n} = {rank} THEN d.y{n} END) AS {end}")
+    groups = f"FROM {drawn} AS d GROUP BY {ROW}"
+    query.add("islab_end0", f"SELECT {ROW}, {', '.join(parts)} {groups}")
+    for step in range(NEWTON_STEPS):
+        _newton_step(query, ends, noise, drawn, step)
+    query.add(
+        "islab_ends",
+        f"SELECT m.*, {', '.join(f'e.{end}' for end in ends)} FROM {results} AS m "
+        f"JOIN islab_end{NEWTON_STEPS} AS e ON m.{ROW} = e.{ROW}",
+    )
+    return "islab_ends"
+
+
+def _newton_step(query: Query, ends: dict, noise: Any, drawn: str, step: int) -> None:
+    """Another step; no table is read twice, since SQLite would plan its query twice."""
+    here = [
+        f"low_{end}, high_{end}, CASE WHEN {end} BETWEEN low_{end} AND high_{end} THEN {end} "
+        f"ELSE (low_{end} + high_{end}) / 2e0 END AS {end}"
+        for end in ends
+    ]
+    query.add(f"islab_try{step}", f"SELECT {ROW}, {', '.join(here)} FROM islab_end{step}")
+    scores = [
+        f"e.low_{end}, e.high_{end}, e.{end}, (e.{end} - d.p{n}) / d.s{n} AS z_{end}, "
+        f"d.s{n} AS s_{end}"
+        for end, (n, _) in ends.items()
+    ]
+    query.add(
+        f"islab_score{step}",
+        f"SELECT e.{ROW}, {', '.join(scores)} FROM islab_try{step} AS e "
+        f"JOIN {drawn} AS d ON e.{ROW} = d.{ROW}",
+    )
+    sums = []
+    for end, (_, share) in ends.items():
+        z, s = Symbol(f"z_{end}"), Symbol(f"s_{end}")
+        below, density = (spell(f, query.sql) for f in (noise.share(z), noise.density(z) / s))
+        sums += [f"MIN({name}) AS {name}" for name in (f"low_{end}", f"high_{end}", end)]
+        sums.append(f"AVG({below}) - {literal(share)} AS excess_{end}")
+        sums.append(f"AVG({density}) AS density_{end}")
+    groups = f"FROM islab_score{step} GROUP BY {ROW}"
+    query.add(f"islab_sum{step}", f"SELECT {ROW}, {', '.join(sums)} {groups}")
+    moved = []
+    for end in ends:
+        moved.append(f"CASE WHEN excess_{end} < 0e0 THEN {end} ELSE low_{end} END AS low_{end}")
+        moved.append(f"CASE WHEN excess_{end} < 0e0 THEN high_{end} ELSE {end} END AS high_{end}")
+        # A density that underflows gives no step; the next one halves the bracket.
+        moved.append(f"{end} - excess_{end} / NULLIF(density_{end}, 0e0) AS {end}")
+    query.add(f"islab_end{step + 1}", f"SELECT {ROW}, {', '.join(moved)} FROM islab_sum{step}")
+
+
+# -- the result -------------------------------------------------------------------------------
+
+
+def _keys(content: Portable, what: str) -> list[str]:
+    return [f"{what}{number}" for number in range(len(content.outputs))]
+
+
+def _final(content: Portable, query: Query, results: str, names: dict[str, str]) -> str:
+    """The whole query: rows of the table, each with what is predicted."""
+    chosen = {key: f"p.{name}" for key, name in names.items()}
+    columns: dict[str, str] = {}
+    if content.classes is not None:
+        means = [chosen[key] for key in _keys(content, "mean")]
+        if content.two_classes:
+            means = [f"1e0 - {means[0]}", *means]
+        columns["prediction"] = _most_probable(means, content.classes)
+        for label, mean in zip(content.classes, means, strict=True):
+            columns[f"probability_{label}"] = mean
+    suffixes = [f"_{name}" for name in content.results]
+    if content.classes is None:
+        suffixes = [""] if content.flat else suffixes
+        for number, suffix in enumerate(suffixes):
+            columns[f"prediction{suffix}"] = chosen[f"mean{number}"]
+            columns |= {f"sd{suffix}": chosen[key] for key in [f"sd{number}"] if key in chosen}
+    for number, suffix in enumerate(suffixes):
+        for end in ("lower", "upper"):
+            if f"{end}{number}" in chosen:
+                columns[f"{end}{suffix}"] = chosen[f"{end}{number}"]
+    listed = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
+    return (
+        f"{query.text}\nSELECT r.*,\n  {listed}\nFROM islab_rows AS r JOIN {results} AS p "
+        f"ON r.{ROW} = p.{ROW}\nORDER BY r.{ROW};\n"
+    )
+
+
+def _most_probable(means: list[str], classes: tuple[Any, ...]) -> str:
+    """The first class of largest probability; NULL where nothing is known."""
+    cases = []
+    for number, label in enumerate(classes):
+        conditions = [f"{means[number]} >= {other}" for k, other in enumerate(means) if k != number]
+        cases.append(f"WHEN {' AND '.join(conditions)} THEN {label_literal(label)}")
+    return f"CASE {' '.join(cases)} END"
