@@ -15,7 +15,7 @@ from islab.export.portable import Portable, portable
 from islab.io.files import replacing
 
 OPSET, ML_OPSET, IR_VERSION = 17, 2, 9
-NEWTON_STEPS = 10
+NEWTON_STEPS = 6
 MATRIX = "x"
 RESERVED = ("predictor", "response", "sd", "lower", "upper")
 OPERATORS = {

@@ -15,7 +15,8 @@ from islab.export.sql_language import ROW, Query, Sql, label_literal, literal, q
 
 DIALECTS = ("standard", "sqlite")
 MOST_COLUMNS = 1900  # SQLite has 2000 in a result
-NEWTON_STEPS = 10
+NEWTON_STEPS = 6
+EACH_ROW = f"OVER (PARTITION BY {ROW})"
 
 
 def to_sql(
@@ -224,10 +225,10 @@ def _centred(query: Query, responses: list[str], interval: bool) -> str:
         query.let_all(sample)
     columns = [*responses, *deviations, *(sample if interval else ())]
     drawn = query.flush(columns)
-    parts = f"OVER (PARTITION BY {ROW}"
-    added = [f"AVG({p}) {parts}) AS m{n}" for n, p in enumerate(responses)]
+    added = [f"AVG({p}) {EACH_ROW} AS m{n}" for n, p in enumerate(responses)]
     if interval:
-        added += [f"ROW_NUMBER() {parts} ORDER BY {y}) AS r{y[1:]}" for y in sample]
+        ranks = f"ROW_NUMBER() OVER (PARTITION BY {ROW} ORDER BY"
+        added += [f"{ranks} {y}) AS r{y[1:]}" for y in sample]
     query.add("islab_drawn", f"SELECT {', '.join([ROW, *columns, *added])} FROM {drawn}")
     return "islab_drawn"
 
@@ -240,61 +241,60 @@ def _quantiles(content: Portable, query: Query, drawn: str, results: str, level:
     noise = content.family.standard_noise
     assert noise is not None
     levels = {"lower": (1 - level) / 2, "upper": (1 + level) / 2}
-    ends = {
-        f"{e}{n}": (n, share) for e, share in levels.items() for n in range(len(content.outputs))
-    }
+    numbers = range(len(content.outputs))
+    ends = {f"{end}{n}": (n, share) for end, share in levels.items() for n in numbers}
+    kept = ", ".join([ROW, *(f"p{n}, s{n}" for n in numbers)])
     parts = []
     for end, (n, share) in ends.items():
-        reach = f"d.p{n} + {literal(noise.quantile(share))} * d.s{n}"
-        parts += [f"MIN({reach}) AS low_{end}", f"MAX({reach}) AS high_{end}"]
+        reach = f"p{n} + {literal(noise.quantile(share))} * s{n}"
+        parts += [f"MIN({reach}) {EACH_ROW} AS low_{end}", f"MAX({reach}) {EACH_ROW} AS high_{end}"]
         rank = 1 + int(share * content.n_draws)
-        parts.append(f"MAX(CASE WHEN d.r{n} = {rank} THEN d.y{n} END) AS {end}")
-    groups = f"FROM {drawn} AS d GROUP BY {ROW}"
-    query.add("islab_end0", f"SELECT {ROW}, {', '.join(parts)} {groups}")
+        parts.append(f"MAX(CASE WHEN r{n} = {rank} THEN y{n} END) {EACH_ROW} AS {end}")
+    query.add("islab_end0", f"SELECT {kept}, {', '.join(parts)} FROM {drawn}")
     for step in range(NEWTON_STEPS):
-        _newton_step(query, ends, noise, drawn, step)
+        _newton_step(query, ends, noise, kept, step)
+    found = ", ".join(f"MIN({end}) AS {end}" for end in ends)
+    query.add("islab_ends", f"SELECT {ROW}, {found} FROM islab_end{NEWTON_STEPS} GROUP BY {ROW}")
     query.add(
-        "islab_ends",
+        "islab_results",
         f"SELECT m.*, {', '.join(f'e.{end}' for end in ends)} FROM {results} AS m "
-        f"JOIN islab_end{NEWTON_STEPS} AS e ON m.{ROW} = e.{ROW}",
+        f"JOIN islab_ends AS e ON m.{ROW} = e.{ROW}",
     )
-    return "islab_ends"
+    return "islab_results"
 
 
-def _newton_step(query: Query, ends: dict, noise: Any, drawn: str, step: int) -> None:
-    """Another step; no table is read twice, since SQLite would plan its query twice."""
-    here = [
-        f"low_{end}, high_{end}, CASE WHEN {end} BETWEEN low_{end} AND high_{end} THEN {end} "
-        f"ELSE (low_{end} + high_{end}) / 2e0 END AS {end}"
-        for end in ends
-    ]
-    query.add(f"islab_try{step}", f"SELECT {ROW}, {', '.join(here)} FROM islab_end{step}")
-    scores = [
-        f"e.low_{end}, e.high_{end}, e.{end}, (e.{end} - d.p{n}) / d.s{n} AS z_{end}, "
-        f"d.s{n} AS s_{end}"
-        for end, (n, _) in ends.items()
-    ]
-    query.add(
-        f"islab_score{step}",
-        f"SELECT e.{ROW}, {', '.join(scores)} FROM islab_try{step} AS e "
-        f"JOIN {drawn} AS d ON e.{ROW} = d.{ROW}",
-    )
+def _newton_step(query: Query, ends: dict, noise: Any, kept: str, step: int) -> None:
+    """Another step, of all draws of all rows.
+
+    Tables are not joined and none is read twice: SQLite would search the one for each row of the
+    other, and plan the query twice.
+    """
+    scores = []
+    for end, (n, _) in ends.items():
+        inside = (
+            f"CASE WHEN {end} BETWEEN low_{end} AND high_{end} THEN {end} "
+            f"ELSE (low_{end} + high_{end}) / 2e0 END"
+        )
+        scores.append(
+            f"low_{end}, high_{end}, {inside} AS {end}, ({inside} - p{n}) / s{n} AS z_{end}"
+        )
+    query.add(f"islab_score{step}", f"SELECT {kept}, {', '.join(scores)} FROM islab_end{step}")
     sums = []
-    for end, (_, share) in ends.items():
-        z, s = Symbol(f"z_{end}"), Symbol(f"s_{end}")
-        below, density = (spell(f, query.sql) for f in (noise.share(z), noise.density(z) / s))
-        sums += [f"MIN({name}) AS {name}" for name in (f"low_{end}", f"high_{end}", end)]
-        sums.append(f"AVG({below}) - {literal(share)} AS excess_{end}")
-        sums.append(f"AVG({density}) AS density_{end}")
-    groups = f"FROM islab_score{step} GROUP BY {ROW}"
-    query.add(f"islab_sum{step}", f"SELECT {ROW}, {', '.join(sums)} {groups}")
+    for end, (n, share) in ends.items():
+        z = Symbol(f"z_{end}")
+        below = spell(noise.share(z), query.sql)
+        density = spell(noise.density(z) / Symbol(f"s{n}"), query.sql)
+        sums.append(f"low_{end}, high_{end}, {end}")
+        sums.append(f"AVG({below}) {EACH_ROW} - {literal(share)} AS excess_{end}")
+        sums.append(f"AVG({density}) {EACH_ROW} AS density_{end}")
+    query.add(f"islab_sum{step}", f"SELECT {kept}, {', '.join(sums)} FROM islab_score{step}")
     moved = []
     for end in ends:
         moved.append(f"CASE WHEN excess_{end} < 0e0 THEN {end} ELSE low_{end} END AS low_{end}")
         moved.append(f"CASE WHEN excess_{end} < 0e0 THEN high_{end} ELSE {end} END AS high_{end}")
         # A density that underflows gives no step; the next one halves the bracket.
         moved.append(f"{end} - excess_{end} / NULLIF(density_{end}, 0e0) AS {end}")
-    query.add(f"islab_end{step + 1}", f"SELECT {ROW}, {', '.join(moved)} FROM islab_sum{step}")
+    query.add(f"islab_end{step + 1}", f"SELECT {kept}, {', '.join(moved)} FROM islab_sum{step}")
 
 
 # -- the result -------------------------------------------------------------------------------
