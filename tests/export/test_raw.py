@@ -21,7 +21,13 @@ pytest.importorskip("onnx")
 
 AGE, COLOUR, MEMBER = "age'; DROP TABLE data; --", 'colo"ur\n\u2603', "member \\ {x} $%"
 RED, BLUE, GREEN = "r'ed", 'bl"ue;\n--', "gr\u00fcn \u2603"
-QUICK = {"max_epochs": 30, "n_restarts": 1, "hidden_layer_sizes": (3, 2), "random_state": 0}
+QUICK = {
+    "posterior": "independent",
+    "max_epochs": 30,
+    "n_restarts": 1,
+    "hidden_layer_sizes": (3, 2),
+    "random_state": 0,
+}
 DRAWS = 30
 
 

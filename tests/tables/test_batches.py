@@ -9,7 +9,13 @@ import pytest
 from islab import Batches, ISLaBClassifier, ISLaBRegressor, TableWarning
 from islab.tables import batches as module
 
-QUICK = {"max_epochs": 5, "n_restarts": 1, "hidden_layer_sizes": (2,), "random_state": 0}
+QUICK = {
+    "posterior": "independent",
+    "max_epochs": 5,
+    "n_restarts": 1,
+    "hidden_layer_sizes": (2,),
+    "random_state": 0,
+}
 
 
 @pytest.fixture
