@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import islab
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.core import families
 from islab.export import to_onnx, to_python, to_sql
@@ -393,6 +394,28 @@ def test_numeric_categories_and_booleans_are_found_however_a_database_spells_the
     close(in_sqlite(query, whole)[["prediction"]], right)
     module = run_python(model.export("python", n_draws=DRAWS))
     close([[module["predict"](row)] for row in records(whole)], right)
+
+
+def test_booleans_as_text_are_found_as_numbers_too():
+    truth = np.random.default_rng(0).random(len(TABLE)) < 0.5
+    table = pd.DataFrame({"member": truth.astype(str), "size": TABLE["size"]})
+    model = fitted("gaussian", table)
+    right = model.predictions(table, n_draws=DRAWS).mean()
+    query = model.export("sql", n_draws=DRAWS, level=None)
+    module = run_python(model.export("python", n_draws=DRAWS))
+    for member in (truth, truth.astype(int), truth.astype(str)):
+        rows = table.assign(member=member)
+        close(in_duckdb(query, rows)[["prediction"]], right)
+        close([[module["predict"](row)] for row in records(rows)], right)
+    close(in_sqlite(query, table.assign(member=truth.astype(int)))[["prediction"]], right)
+
+
+def test_a_model_of_a_sparse_file_exports_its_network(classifier, tmp_path):
+    classifier.save(tmp_path / "small.islab", sparse=True)
+    small = islab.load(tmp_path / "small.islab")
+    assert small.export("python") == classifier.export("python", model="median")
+    with pytest.raises(ValueError, match="saved with sparse=True"):
+        small.export("sql", model="full")
 
 
 def test_an_onnx_input_keeps_apart_from_outputs_of_its_name():

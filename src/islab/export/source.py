@@ -50,9 +50,12 @@ def _text(value, column):
     """A cell as text, None if it is missing."""
     if value is None or value != value:
         return None
-    if not isinstance(value, (str, bool)) and value == value // 1:
-        return str(int(value))
-    return str(value)
+    if isinstance(value, (str, bool)):
+        return str(value)
+    try:
+        return str(int(value)) if float(value).is_integer() else str(value)
+    except (TypeError, ValueError):
+        return str(value)
 
 
 def _covariates(row):

@@ -11,7 +11,7 @@ from islab.core.names import is_number
 
 ROW, DRAW = "islab_row", "islab_draw"
 LARGEST = "1.7976931348623157e308"
-LIKE_TRUE = {"True": ("true", "1"), "False": ("false", "0")}
+LIKE_TRUE = {"True": ("true",), "False": ("false",)}
 
 
 class Query:

@@ -161,6 +161,8 @@ class Category:
         """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
         own = number + self._first
         values = {level: float(place == own) for place, level in enumerate(self.levels)}
+        if set(self.levels) <= {*BOOLEANS, MISSING_LEVEL}:
+            values |= {str(k): values[level] for k, level in enumerate(BOOLEANS) if level in values}
         default = float(self.shares[own] if self._rest == -1 else self._rest == own)
         absent = np.nan if missing == "error" else values.get(MISSING_LEVEL, default)
         others = tuple((level, value) for level, value in values.items() if value != default)
