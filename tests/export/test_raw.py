@@ -418,6 +418,43 @@ def test_a_model_of_a_sparse_file_exports_its_network(classifier, tmp_path):
         small.export("sql", model="full")
 
 
+@pytest.mark.parametrize("kind", ["datetime64[us]", "date", "text"])
+def test_dates_are_read_as_dates(kind):
+    rng = np.random.default_rng(0)
+    seconds = 60 * rng.integers(0, 1_500_000, len(TABLE))
+    times = pd.Series(pd.Timestamp("2023-07-01") + pd.to_timedelta(seconds, "s"))
+    times = times if kind == "datetime64[us]" else times.dt.floor("D")
+    times[[3, 5, 9, 20, 21, 22, 23]] = pd.NaT
+    y = (times - times.min()).dt.total_seconds().fillna(0) / 1e6 + rng.normal(size=len(TABLE))
+    text = times.dt.strftime("%Y-%m-%d").where(times.notna(), None)
+    table = pd.DataFrame({"when": text if kind == "text" else times, "size": TABLE["size"]})
+    if kind == "date":
+        table = pytest.importorskip("polars").from_pandas(table)
+        table = table.with_columns(table["when"].cast(pytest.importorskip("polars").Date))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ISLaBRegressor(**QUICK | {"max_epochs": 100}).fit(table, y)
+    assert "when" in model.network_.scale.names
+    right = model.predictions(table, n_draws=DRAWS).mean()
+    rows = table.to_pandas() if kind == "date" else table
+    query = model.export("sql", n_draws=DRAWS, level=None)
+    if kind == "date":
+        query = query.replace('"data"', "given")
+        with duckdb.connect() as connection:
+            connection.register("given", table.to_arrow())
+            close(connection.execute(query).df()[["prediction"]], right)
+    else:
+        close(in_duckdb(query, rows)[["prediction"]], right)
+    spelled = rows.assign(when=rows["when"].astype(str).where(rows["when"].notna(), None))
+    query = model.export("sql", n_draws=DRAWS, level=None, dialect="sqlite")
+    close(in_sqlite(query, spelled)[["prediction"]], right)
+    module = run_python(model.export("python", n_draws=DRAWS))
+    for given in (rows, spelled):
+        close([[module["predict"](row)] for row in records(given)], right)
+    days = (times - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
+    close(in_onnx(model.export("onnx", n_draws=DRAWS), rows.assign(when=days))["response"], right)
+
+
 def test_an_onnx_input_keeps_apart_from_outputs_of_its_name():
     table = pd.DataFrame({"response": TABLE["size"], "": TABLE["grade"]})
     model = fitted("gaussian", table)

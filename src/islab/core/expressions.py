@@ -74,7 +74,7 @@ class Cell(Expression):
     ----------
     column : str
     kind : {"number", "days"}
-        A number or a boolean; or a date, or a duration, in days (since 1970).
+        A number, a boolean, or a duration in days; or a date, in days since 1970.
     """
 
     column: str

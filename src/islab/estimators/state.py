@@ -151,7 +151,13 @@ def _variable(record: NumberRecord | CategoryRecord | LeftOutRecord) -> Variable
         if not record.low <= record.fill <= record.high:
             raise ValueError(f"column {record.name!r} has a mean outside its range")
         return Number(
-            record.name, record.fill, record.low, record.high, record.indicator, record.gaps
+            record.name,
+            record.fill,
+            record.low,
+            record.high,
+            record.indicator,
+            record.gaps,
+            record.date,
         )
     levels, shares = tuple(record.levels), tuple(record.shares)
     if len(levels) != len(shares) or len(set(levels)) < len(levels):

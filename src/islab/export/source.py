@@ -26,6 +26,8 @@ def _number(value, column):
         return math.nan
     if value in ("True", "False"):
         return float(value == "True")
+    if isinstance(value, datetime.timedelta):
+        return value / datetime.timedelta(days=1)
     number = float(value)
     if math.isinf(number):
         raise ValueError(f"Got {{value}} in column {{column!r}}, expected finite numbers.")
@@ -33,11 +35,9 @@ def _number(value, column):
 
 
 def _days(value, column):
-    """A date in days since 1970, or a duration in days; NaN if it is missing."""
+    """A date in days since 1970, NaN if it is missing."""
     if isinstance(value, str) and value:
         value = datetime.datetime.fromisoformat(value)
-    if isinstance(value, datetime.timedelta):
-        return value / datetime.timedelta(days=1)
     if not hasattr(value, "year") or value != value:
         return _number(value, column)
     if not hasattr(value, "hour"):

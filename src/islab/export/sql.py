@@ -41,7 +41,8 @@ def to_sql(
         The columns of a network are its covariates.
     table : str
         Name of the table, with columns named and typed as in training. NULL, and a NaN in a column
-        of numbers, is a missing value.
+        of numbers, is a missing value. Dates are of a type for dates, or text such as 2024-05-31;
+        durations are days.
     model : {"full", "median"}, optional
         Average over draws of the full posterior, or the readable network.
     n_draws : int, optional

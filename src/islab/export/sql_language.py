@@ -111,7 +111,7 @@ class Sql:
     def _days(self, value: str) -> str:
         if self.dialect == "sqlite":
             return f"(JULIANDAY({value}) - 2440587.5e0)"
-        return f"(EXTRACT(EPOCH FROM {value}) / 86400e0)"
+        return f"(EXTRACT(EPOCH FROM CAST({value} AS TIMESTAMP)) / 86400e0)"
 
     def lookup(self, lookup: Lookup) -> str:
         value = f"t.{quoted(lookup.column)}"

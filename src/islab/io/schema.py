@@ -39,6 +39,7 @@ class NumberRecord(Struct, tag_field="kind", tag="number"):
     high: float
     indicator: bool
     gaps: bool = False
+    date: bool = False
 
 
 class CategoryRecord(Struct, tag_field="kind", tag="category"):

@@ -32,6 +32,7 @@ from islab.tables.reading import (
     Labels,
     UnusableCell,
     columns_of,
+    date_columns,
     labelled,
     numbers_from_text,
     text_among_numbers,
@@ -63,6 +64,7 @@ class Number:
     high: float
     indicator: bool  # whether a covariate marks missing values: enough were missing in training
     gaps: bool = False  # whether values were missing in training, but too few for a covariate
+    date: bool = False  # whether the column holds dates, of which the covariate is days since 1970
 
     @property
     def constant(self) -> bool:
@@ -98,7 +100,7 @@ class Number:
 
     def expression(self, number: int, missing: str) -> Expression:
         """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
-        cell = Cell(self.name)
+        cell = Cell(self.name, "days" if self.date else "number")
         if number == 1:
             return where(call("missing", cell), 1.0, 0.0)
         if self.constant:
@@ -264,6 +266,7 @@ class ColumnEncoder:
         variables: list[Variable] = []
         parts = []
         counts_rows = dict.fromkeys(row_numbers(table), COUNTS_ROWS)
+        dates = date_columns(table)
         for place, (name, column) in enumerate(columns_of(table, names)):
             reason = counts_rows.get(place) or _reason_to_leave_out(column)
             variable: Variable
@@ -272,6 +275,8 @@ class ColumnEncoder:
             else:
                 _check(column, name, missing)
                 variable = _learn_variable(column, name, sample_weight)
+                if isinstance(variable, Number):
+                    variable = replace(variable, date=place in dates)
             variables.append(variable)
             parts.append(variable.encode(column))
         _check_names(variables)

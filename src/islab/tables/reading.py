@@ -81,6 +81,24 @@ def columns_of(
         yield name, column
 
 
+def date_columns(table: Any) -> set[int]:
+    """Places of the columns of a data frame that hold dates, or text, which may spell dates."""
+    if isinstance(table, np.ndarray):
+        return set()
+    import narwhals as nw
+
+    found = set()
+    for place, series in enumerate(nw.from_native(table, eager_only=True).iter_columns()):
+        kind = series.dtype
+        if kind == nw.Object:
+            text = any(isinstance(value, str) for value in series.drop_nulls().head(1).to_list())
+        else:
+            text = kind == nw.String
+        if text or kind in (nw.Date, nw.Datetime):
+            found.add(place)
+    return found
+
+
 def labelled(values: Any, declared: bool) -> Labels:
     """Values as labels; those that are spelled alike are one level."""
     import pandas as pd
