@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 T = TypeVar("T")
 
-CellKind = Literal["number", "days"]
+CellKind = Literal["number", "boolean", "days"]
 MISSING_TEXT = "(missing)"  # how text spells a missing value where there is no other way
 FUNCTIONS = (
     *("+", "-", "*", "/", "exp", "log", "sqrt", "abs", "floor", "sin", "cos"),
@@ -73,8 +73,8 @@ class Cell(Expression):
     Attributes
     ----------
     column : str
-    kind : {"number", "days"}
-        A number, a boolean, or a duration in days; or a date, in days since 1970.
+    kind : {"number", "boolean", "days"}
+        A number, or a duration in days; 0 or 1, or a boolean; or a date, in days since 1970.
     """
 
     column: str

@@ -281,7 +281,7 @@ def _reader(cell: Cell | Lookup) -> str:
     """The function of the module that reads a cell."""
     if isinstance(cell, Lookup):
         return "_text"
-    return {"number": "_number", "days": "_days"}[cell.kind]
+    return "_days" if cell.kind == "days" else "_number"
 
 
 def _head(content: Portable) -> str:

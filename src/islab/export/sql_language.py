@@ -104,6 +104,10 @@ class Sql:
             return self._days(value)
         if self.dialect == "sqlite":
             value = f"NULLIF({value}, '')"
+        elif cell.kind == "boolean":
+            # Not every database makes numbers of booleans.
+            text = f"CAST({value} AS VARCHAR)"
+            value = f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END"
         value = f"CAST({value} AS DOUBLE PRECISION)"
         # Neither NaN nor infinity is between these, whatever a database makes of NaN.
         return f"CASE WHEN {value} BETWEEN -{LARGEST} AND {LARGEST} THEN {value} END"

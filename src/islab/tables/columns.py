@@ -23,7 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
-from islab.core.expressions import MISSING_TEXT, Cell, Constant, Expression, Lookup, call, where
+from islab.core.expressions import (
+    MISSING_TEXT,
+    Cell,
+    CellKind,
+    Constant,
+    Expression,
+    Lookup,
+    call,
+    where,
+)
 from islab.core.names import counted, is_number, shortened
 from islab.tables.reading import (
     BOOLEANS,
@@ -100,7 +109,8 @@ class Number:
 
     def expression(self, number: int, missing: str) -> Expression:
         """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
-        cell = Cell(self.name, "days" if self.date else "number")
+        kind: CellKind = "boolean" if (self.low, self.high) == (0.0, 1.0) else "number"
+        cell = Cell(self.name, "days" if self.date else kind)
         if number == 1:
             return where(call("missing", cell), 1.0, 0.0)
         if self.constant:
