@@ -125,6 +125,7 @@ _CLASSES = '''
 
 def predict_proba(row):
     """Probabilities of CLASSES; a row maps columns to values, or has values in their order."""
+    means = _means(row)
     return {probabilities}
 
 
@@ -234,8 +235,9 @@ def to_python(source: Any, *, model: str | None = None, n_draws: int | None = No
         words = content.family.words.prediction
         text += _NUMBERS.format(prediction=words[0].upper() + words[1:], first=first)
         return text + (_number_intervals(content, first) if content.n_draws > 1 else "")
-    means = "[1 - _means(row)[0], *_means(row)]" if content.two_classes else "_means(row)"
-    text += _CLASSES.format(probabilities=means)
+    text += _CLASSES.format(
+        probabilities="[1 - means[0], *means]" if content.two_classes else "means"
+    )
     if content.n_draws == 1:
         return text
     what = "the probability of the second class" if content.two_classes else "each probability"

@@ -102,9 +102,11 @@ def _responses(content: Portable, query: Query) -> list[str]:
             here[f"z{number}_{unit}"] = _sum([*terms, offset] if last else terms)
         sums.append(here)
         below = [Symbol(name if last else f"h{name[1:]}") for name in here]
-    noise = {f"s{n}": constants.of(np.sqrt(column)) for n, column in enumerate(content.noise.T)}
-    if content.family.standard_noise is not None:
-        noise["q"] = constants.of(content.standard_draws())
+    noise: dict[str, Expression] = {}
+    if content.classes is None and content.n_draws > 1:
+        noise = {f"s{n}": constants.of(np.sqrt(own)) for n, own in enumerate(content.noise.T)}
+        if content.family.standard_noise is not None:
+            noise["q"] = constants.of(content.standard_draws())
     constants.check()
     query.join_draws(constants.columns, content.n_draws)
     for number, here in enumerate(sums):
@@ -114,8 +116,7 @@ def _responses(content: Portable, query: Query) -> list[str]:
     found = content.family.expressions(below, query.let)
     names = [f"p{number}" for number in range(len(found))]
     query.let_all(dict(zip(names, found, strict=True)))
-    if content.n_draws > 1:
-        query.let_all(noise)
+    query.let_all(noise)
     return names
 
 

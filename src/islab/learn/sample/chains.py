@@ -254,10 +254,7 @@ def run_side_by_side(
     report: Callable | None = None,
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
-    jobs = (
-        delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report)
-        for sampler in samplers
-    )
+    jobs = (delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report) for sampler in samplers)
     Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
 
 
