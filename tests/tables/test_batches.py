@@ -123,7 +123,7 @@ def test_a_fit_on_batches_is_the_fit_on_their_rows(table, tmp_path, kind):
 
 def test_a_fit_on_a_sample_says_so(table):
     batches = Batches(table.drop(columns="number"), n_rows=200)
-    with pytest.warns(TableWarning, match="random sample of 200 of 300 rows"):
+    with pytest.warns(TableWarning, match=r"sample of 200 of 300 rows; .* Batches\("):
         model = ISLaBRegressor(**QUICK).fit(batches, "price")
     assert list(model.feature_names_in_) == ["size", "colour", "day", "kind"]
 

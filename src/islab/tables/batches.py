@@ -144,7 +144,7 @@ def rows_to_learn_from(X: Any, y: Any, sample_weight: Any, random_state: Any) ->
         raise ValueError(f"Got y={y!r}, expected a column of the batches; there is none.")
     if n_rows(found.table) < found.n_rows:
         warnings.warn(
-            f"{found.words}; to learn from more, give Batches(..., n_rows=...).".capitalize(),
+            f"The model is {found.words}; to learn from more, give Batches(..., n_rows=...).",
             TableWarning,
             stacklevel=4,  # past fit and all_or_nothing
         )
