@@ -524,3 +524,13 @@ def test_a_torch_file_predicts_without_islab(classifier, tmp_path):
 def test_wrong_options_are_refused(classifier, to, options, message):
     with pytest.raises(ValueError, match=message):
         classifier.export(to, **options)
+
+
+@pytest.mark.parametrize(
+    ("to", "limit"),
+    [("sql", "islab.export.sql.MOST_COLUMNS"), ("python", "islab.export.portable.MOST_NUMBERS")],
+)
+def test_models_that_are_too_large_are_refused_with_a_remedy(classifier, monkeypatch, to, limit):
+    monkeypatch.setattr(limit, 3)
+    with pytest.raises(ValueError, match=r"expected at most 3.*try .*model='median'"):
+        classifier.export(to)
