@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --no-compile --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
-CPP := $(wildcard $(foreach room,engines sample,$(addprefix src/islab/learn/$(room)/native/*.,h cpp)))
+CPP := $(wildcard $(foreach room,core learn/engines learn/sample,$(addprefix src/islab/$(room)/native/*.,h cpp)))
 
 # Tests compare with laplace-torch. It asks for torchvision, which it does not need and which must
 # not be of another build than torch: hence without its dependencies, and those it needs by name.
@@ -75,6 +75,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.fits
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.native_limit
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.predictions
 
 # make reproduce NAME=wbc ARGS='--method islab --seeds 3'
 NAME ?= wbc
@@ -100,7 +101,7 @@ package:
 	CC=false CXX=false build/empty/bin/python $(PIP) dist/*.whl
 	cd build/empty && bin/islab demo
 
-# The native engine under AddressSanitizer and UBSan, built apart from the installed one.
+# The compiled modules under AddressSanitizer and UBSan, built apart from the installed one.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1
 LIBRARY = $(shell gcc -print-file-name=$(1))
 
@@ -114,12 +115,13 @@ sanitized: setup
 	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
 
 sanitize: sanitized
-	$(UNDER_SANITIZERS) -m pytest -q -x -s -p no:cacheprovider tests/learn/engines/test_native*.py
+	$(UNDER_SANITIZERS) -m pytest -q -x -s -p no:cacheprovider \
+	  tests/learn/engines/test_native*.py tests/core/test_drawn.py tests/core/test_mixtures.py
 
 # Random damage and random accidents: about half an hour. Each section ends with a table of counts.
 fuzz: sanitized
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz files kills interrupts
-	$(UNDER_SANITIZERS) -m tests.fuzz kernel chains --jobs 1
+	$(UNDER_SANITIZERS) -m tests.fuzz kernel chains networks --jobs 1
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -13,7 +13,7 @@ from typing import Any
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 
-LEARN = Path("src/islab/learn")
+CORE, LEARN = Path("src/islab/core"), Path("src/islab/learn")
 
 # No -march=native: the modules choose their instructions at run time.
 # No -ffast-math: a non-finite loss must be seen.
@@ -84,6 +84,7 @@ setup(
     long_description=absolute_readme((ROOT / "README.md").read_text(encoding="utf-8"), PROJECT),
     long_description_content_type="text/markdown",
     ext_modules=[
+        extension("islab.core.native._networks", CORE / "native"),
         extension("islab.learn.engines.native._kernel", LEARN / "engines" / "native"),
         extension("islab.learn.sample.native._chains", LEARN / "sample" / "native"),
     ],

@@ -56,8 +56,16 @@ def test_bytes_that_are_no_text(capsys, tmp_path):
 
 
 def test_an_unknown_kind_of_file(capsys, tmp_path):
-    (tmp_path / "data.xlsx").write_text("a,b\n1,2\n")
-    assert ".parquet" in one_line(capsys, "fit", tmp_path / "data.xlsx", *FIT)
+    (tmp_path / "data.ods").write_text("a,b\n1,2\n")
+    assert ".parquet" in one_line(capsys, "fit", tmp_path / "data.ods", *FIT)
+
+
+@pytest.mark.parametrize("name", ["data.xlsx", "data.feather", "data.arrow", "data.parquet"])
+def test_files_that_are_not_what_their_name_says(capsys, tmp_path, name):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("openpyxl")
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    assert "cannot be read as" in one_line(capsys, "fit", tmp_path / name, *FIT)
 
 
 def test_a_target_that_is_no_column_with_the_nearest_name(capsys, folder):

@@ -1,15 +1,32 @@
 """One pass: what predictions give is what the estimators' methods give, encoded and drawn once."""
 
+import tracemalloc
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pytest
 
+from islab import ISLaBClassifier, ISLaBRegressor
 from islab.core.posterior import Posterior
 from islab.core.sparse import SparseNetwork
 from islab.evaluate import evaluate
 from islab.tables.columns import ColumnEncoder
+from tests.estimators.conftest import QUICK
 
 MODELS = ["full", "median"]
 MEMORY = "islab.estimators.predictions.NUMBERS_AT_ONCE"
+LAST_DRAWS = "islab.estimators.predictions._LAST_DRAWS"
+
+
+@pytest.fixture(scope="module")
+def sampled_regressor(table, numbers):
+    return ISLaBRegressor(posterior="sampled", **QUICK).fit(table, numbers)
+
+
+@pytest.fixture(scope="module")
+def sampled_classifier(table, labels):
+    return ISLaBClassifier(posterior="sampled", **QUICK).fit(table, labels)
 
 
 @pytest.fixture
@@ -26,6 +43,7 @@ def encodings(monkeypatch):
 
 @pytest.fixture
 def draws(monkeypatch):
+    monkeypatch.setattr(LAST_DRAWS, WeakKeyDictionary())
     calls = []
     for kind in (SparseNetwork, Posterior):
 
@@ -122,3 +140,83 @@ def test_weights_are_those_behind_the_predictor(regressor, table, model, monkeyp
     assert len(weights) == len(biases) == len(again[0]) == 5
     whole = source.draw(regressor.n_draws, np.random.default_rng(regressor.seed_))
     np.testing.assert_array_equal(weights, whole[0][:5])
+
+
+def test_a_second_call_takes_the_draws_of_the_first(regressor, table, draws):
+    first = regressor.predict(table)
+    assert draws == ["Posterior"]
+    np.testing.assert_array_equal(regressor.predict(table), first)
+    assert draws == ["Posterior"]
+
+
+def test_draws_are_forgotten_with_their_model(regressor, table, monkeypatch):
+    kept = WeakKeyDictionary()
+    monkeypatch.setattr(LAST_DRAWS, kept)
+    network = replace(regressor.network_)
+    found = replace(regressor.predictions(table), network=network)
+    found.mean("median")
+    assert list(kept) == [network]
+    del network, found
+    assert len(kept) == 0
+
+
+def test_one_row_has_the_numbers_it_has_beside_others(regressor, classifier, table):
+    for model in (regressor, classifier):
+        whole = model.predict_interval(table)
+        np.testing.assert_array_equal(model.predict_interval(table[7:8]), whole[7:8])
+
+
+def everything(found, model, y):
+    """All that is predicted, in one list."""
+    uncertainty = found.uncertainty(model)
+    parts = [found.mean(model), uncertainty.aleatoric, uncertainty.epistemic]
+    parts += [found.samples(model), found.quantiles([0.05, 0.5, 0.95], model)]
+    return [*parts, found.log_score(y, model)]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("regressor", "numbers"),
+        ("classifier", "labels"),
+        ("three_classes", "three_labels"),
+        ("poisson", "counts"),
+        ("sampled_regressor", "numbers"),
+        ("sampled_classifier", "labels"),
+    ],
+)
+def test_compiled_predictions_are_those_of_numpy(name, target, table, request, monkeypatch):
+    fitted, y = request.getfixturevalue(name), request.getfixturevalue(target)
+    found = [everything(fitted.predictions(table), model, y) for model in MODELS]
+    monkeypatch.setattr(LAST_DRAWS, WeakKeyDictionary())
+    for module in ("drawn", "families.mixtures", "equations"):
+        monkeypatch.setattr(f"islab.core.{module}.compiled", None)
+    for model, parts in zip(MODELS, found, strict=True):
+        expected = everything(fitted.predictions(table), model, y)
+        for one, other in zip(parts, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("numbers_in_cache", [1, 777])
+def test_predictions_do_not_depend_on_the_size_of_the_parts(
+    classifier, table, numbers_in_cache, monkeypatch
+):
+    expected = classifier.predict_interval(table)
+    monkeypatch.setattr("islab.estimators.predictions.NUMBERS_IN_CACHE", numbers_in_cache)
+    np.testing.assert_array_equal(classifier.predict_interval(table), expected)
+
+
+def test_memory_does_not_grow_with_the_number_of_draws(regressor, table):
+    rows = table.sample(2000, replace=True, random_state=0)
+    few, many = (_peak(regressor.predictions(rows, n_draws=n)) for n in (500, 4000))
+    assert many < few + 40 * 2**20  # all draws of all rows are 64 MB; weights and blocks are less
+
+
+def _peak(found):
+    found.mean()  # draws the weights
+    tracemalloc.start()
+    try:
+        found.interval()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

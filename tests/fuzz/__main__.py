@@ -16,6 +16,7 @@ SECTIONS = {
     "files": ("files", "fuzz_files", 100_000),
     "kernel": ("kernel", "fuzz_kernel", 50_000),
     "chains": ("chains", "fuzz_chains", 5_000),
+    "networks": ("networks", "fuzz_networks", 50_000),
     "kills": ("accidents", "fuzz_kills", 200),
     "interrupts": ("accidents", "fuzz_interrupts", 200),
 }

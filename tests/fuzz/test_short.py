@@ -36,6 +36,16 @@ def test_calls_of_chains_end_in_draws_or_errors():
     assert {"run: done", "run: refused", "restore: refused"} <= set(outcome.counts)
 
 
+def test_calls_of_networks_end_in_the_numbers_of_numpy_or_errors():
+    pytest.importorskip("islab.core.native._networks")
+    from tests.fuzz.networks import fuzz_networks
+
+    outcome = fuzz_networks(2000, seed=20)
+    assert outcome.failures == []
+    called = ("predictor", "slopes", "contributions", "locations", "counts", "ranks")
+    assert {f"{name}: {end}" for name in called for end in ("done", "refused")} <= {*outcome.counts}
+
+
 @pytest.mark.skipif(not RESUMES, reason="fits do not go on from checkpoints")
 @pytest.mark.parametrize("fuzz", [fuzz_kills, fuzz_interrupts])
 def test_fits_that_have_accidents_end_in_the_same_model(fuzz):

@@ -1,7 +1,10 @@
 """The report in a real browser: silent, alone, alive, and right."""
 
 import numpy as np
+import pandas as pd
 
+from islab import ISLaBRegressor
+from islab.report import write_report
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
 
@@ -188,3 +191,23 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page):
     width = page.evaluate("document.documentElement.scrollWidth")
     page.set_viewport_size(wide)
     assert width <= 360
+
+
+def test_a_date_starts_from_its_row_and_changes_by_month(tab, tmp_path):
+    """A month is set by its middle, but a row starts where its own day is."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"when": pd.date_range("2021-01-03", periods=800)})
+    season = 5 * np.cos(2 * np.pi * table["when"].dt.day_of_year / 365)
+    y = (season + rng.normal(size=800)).rename("y")
+    model = ISLaBRegressor(n_restarts=1, posterior="independent", random_state=0).fit(table, y)
+    write_report(tmp_path / "page.html", model, table, y, rows=[0, 1], n_draws=20)
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.locator("#begin").select_option(index=1)
+    first = tab.evaluate("document.querySelector('.output-line strong').textContent")
+    expected = model.predict(table.iloc[[0]], model="median")[0]
+    assert abs(float(first) - expected) < 0.02 * abs(expected)
+    month = setting(tab, "when: month").locator("select")
+    assert month.evaluate("box => box.selectedOptions[0].text") == "January"
+    month.select_option(label="July")
+    july = tab.locator(".output-line strong").first.text_content()
+    assert float(july.replace("\N{MINUS SIGN}", "-")) < -4

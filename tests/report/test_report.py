@@ -4,11 +4,13 @@ import json
 import re
 from copy import copy
 from html.parser import HTMLParser
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from islab import ISLaBRegressor, load
+from islab import ISLaBRegressor, TableWarning, load
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.core.sparse import SparseNetwork
@@ -17,7 +19,8 @@ from islab.report.charts import Scale
 from islab.report.scores import score as scored
 from islab.report.variables import _reach
 from islab.report.whatif import draws_that_fit, network_data
-from islab.tables.columns import ColumnEncoder, Number
+from islab.tables.columns import ColumnEncoder
+from islab.tables.numbers import Number
 from tests.report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
 
 
@@ -204,6 +207,17 @@ def test_whole_numbers_are_changed_in_whole_steps(values, step):
     assert _reach(variable, np.array(values)) == (1.0, max(values), step)
 
 
+def test_columns_left_out_are_named_with_the_reason():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"<b>id": rng.permutation(90), "x": rng.normal(size=90)})
+    y = 3 * table["x"] + rng.normal(size=90)
+    with pytest.warns(TableWarning):
+        model = ISLaBRegressor(max_epochs=60, n_restarts=1, random_state=0).fit(table, y)
+    page = render_report(model, table, y, n_draws=10)
+    assert "1 column was left out:" in page
+    assert "&lt;b&gt;id (counts the rows)." in page
+
+
 def test_a_single_row_is_enough(classifier):
     X, score = hostile_table()
     assert "<h3>Row 0" in render_report(classifier, X.iloc[:1], labels(score)[:1], n_draws=10)
@@ -258,6 +272,7 @@ def test_a_report_encodes_the_table_once(regressor, monkeypatch):
 
 @pytest.mark.parametrize("more", [0, 5])
 def test_a_report_draws_each_model_once(regressor, more, monkeypatch):
+    monkeypatch.setattr("islab.estimators.predictions._LAST_DRAWS", WeakKeyDictionary())
     X, y = hostile_table()
     calls = []
     for kind in (SparseNetwork, Posterior):

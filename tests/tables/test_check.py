@@ -1,9 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 import islab
 from islab.cli import main
+from islab.tables.check import _rank_correlation, _separation
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -21,6 +24,11 @@ TABLE = pd.DataFrame(
         "town": ["Ely"] * 100 + ["Wells"] * 94 + ["Bath"] * 3 + ["York"] * 3,
         "odd": ODD,
         "gaps": np.where(np.arange(N) % 4 == 0, np.nan, RNG.normal(size=N)),
+        "town again": ["Ely"] * 100 + ["Wells"] * 94 + ["Bath"] * 3 + ["York"] * 3,
+        "visit": pd.date_range("2023-01-01", periods=N, freq="3D"),
+        "grade": pd.Categorical(["a", "b", "c", None] * (N // 4), ordered=True),
+        "account_id": RNG.permutation(10**6)[:N],
+        "born": [f"{1 + number % 12}/{1 + number % 28}/{1950 + number}" for number in range(N)],
         "fine": RNG.normal(size=N),
     }
 )
@@ -33,6 +41,12 @@ FOUND = {
     ("town", "rare levels"),
     ("odd", "outlier"),
     ("gaps", "missing"),
+    ("town again", "rare levels"),
+    ("town again", "duplicate"),
+    ("visit", "date"),
+    ("grade", "missing"),
+    ("account_id", "left out"),
+    ("born", "left out"),
 }
 
 
@@ -49,6 +63,51 @@ def test_a_column_that_alone_tells_the_target_is_suspected(y):
     assert pairs(islab.check(TABLE, y).to_frame()) - FOUND == {("fine", "leakage suspect")}
 
 
+def test_rows_without_a_target_do_not_hide_a_leak():
+    y = TABLE["fine"].copy()
+    y[::7] = np.nan
+    assert ("fine", "leakage suspect") in pairs(islab.check(TABLE, y).to_frame())
+
+
+def test_a_class_of_several_that_a_column_tells_is_found():
+    y = pd.cut(TABLE["fine"], [-9, -0.5, 0.5, 9], labels=["low", "middle", "high"])
+    assert ("fine", "leakage suspect") in pairs(islab.check(TABLE, y).to_frame())
+
+
+def test_strengths_are_rank_correlation_and_auc():
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
+    ranks = pd.DataFrame(x).rank().to_numpy()
+    expected = [abs(spearmanr(column, y).statistic) for column in x.T]
+    np.testing.assert_allclose(_rank_correlation(ranks, y), expected)
+    high = (y > 0).astype(float)
+    expected = [abs(2 * roc_auc_score(high, column) - 1) for column in x.T]
+    np.testing.assert_allclose(_separation(ranks, high[:, None]), expected)
+
+
+def test_a_target_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="Got y of length 3 for 200 rows"):
+        islab.check(TABLE, [1, 2, 3])
+
+
+def test_columns_that_stop_a_fit_are_findings():
+    table = TABLE[["fine"]].assign(odd=[[1]] * N, far=np.append(SIZE[1:], np.inf))
+    found = islab.check(table, SIZE).to_frame().set_index("column")
+    assert found["finding"].to_dict() == {"odd": "cannot be used", "far": "cannot be used"}
+    assert found.loc["far", "detail"].startswith("Got inf in column 'far' (row 199)")
+
+
+def test_numbers_that_name_groups_are_findings():
+    table = TABLE[["fine"]].assign(mouse_id=np.arange(N) // 5)
+    found = islab.check(table).to_frame()
+    assert found["finding"].tolist() == ["group id"]
+    assert "declare it categorical" in found["detail"][0]
+
+
+def test_a_table_of_nothing_usable_is_looked_at_too():
+    found = islab.check(TABLE[["name"]]).to_frame()
+    assert found["finding"].tolist() == ["left out"]
+
+
 def test_a_good_table_has_no_findings():
     table = pd.DataFrame(RNG.normal(size=(50, 3)), columns=list("abc"))
     assert islab.check(table, RNG.normal(size=50)).findings == ()
@@ -60,9 +119,32 @@ def test_the_page_shows_names_as_text():
     assert "<b>" not in page
 
 
+def test_a_detail_says_what_a_fit_makes_of_a_column():
+    found = islab.check(TABLE).to_frame().set_index(["column", "finding"])["detail"]
+    assert found["visit", "date"] == "read as days since 2023-01-01, month, weekday"
+    assert found["town", "rare levels"] == "pooled: Bath, York"
+    assert found["town again", "duplicate"] == "of 'town'"
+    assert found["grade", "missing"] == "25% of the rows"
+    assert found["account_id", "left out"] == "an id, another in every row"
+    assert "pandas.to_datetime" in found["born", "left out"]
+
+
+def test_a_fitted_model_says_what_it_made_of_each_column():
+    with pytest.warns(islab.TableWarning, match="4 columns left out"):
+        model = islab.ISLaBRegressor(max_epochs=2, n_restarts=1, posterior="independent").fit(
+            TABLE, SIZE
+        )
+    lines = model.columns_.to_frame().set_index("column")
+    assert lines.index.tolist() == list(TABLE)
+    assert lines.loc["id"].tolist() == ["left out", 0, "counts the rows"]
+    assert lines.loc["grade"].tolist() == ["ordered", 3, "in the order a, b, c"]
+    assert lines.loc["fine"].tolist() == ["number", 1, ""]
+    assert lines["covariates"].sum() == len(model.columns_.names)
+
+
 def test_the_command_prints_every_finding(tmp_path, capsys):
     TABLE.assign(y=RNG.normal(size=N)).to_csv(tmp_path / "t.csv", index=False)
     assert main(["check", str(tmp_path / "t.csv"), "--target", "y"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{N} rows, 10 columns, {len(FOUND)} findings"
+    assert lines[0] == f"{N} rows, {TABLE.shape[1]} columns, {len(FOUND)} findings"
     assert "unit: constant (nothing can be learned from it)" in lines

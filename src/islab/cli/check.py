@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from islab.cli.tables import known_targets, read_table
+from islab.cli.tables import FILES, known_targets, read_table
 from islab.core.names import printable
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("data", help=FILES)
     parser.add_argument("--target", metavar="COLUMN", help="column to predict")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

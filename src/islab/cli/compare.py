@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from islab.cli.fit import TASKS
 from islab.cli.images import holds_images, read_labelled
-from islab.cli.tables import add_column_arguments, read_training, require_output
+from islab.cli.tables import FILES, add_column_arguments, read_training, require_output
 from islab.core.names import counted
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _List(argparse.Action):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet; images and labels: .npz")
+    parser.add_argument("data", help=f"{FILES}; images and labels: .npz")
     add_column_arguments(parser, images=True)
     parser.add_argument(
         "--methods", nargs="+", metavar="NAME", help="by default, a few that are fast"

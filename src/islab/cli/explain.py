@@ -10,6 +10,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from islab.cli.tables import FILES
 from islab.core.names import counted, printable, shortened
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ LONGEST_NAME = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", nargs="?", help="table: .csv, .tsv or .parquet")
+    parser.add_argument("data", nargs="?", help=FILES)
     parser.add_argument(
         "--row",
         type=int,

@@ -16,7 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from islab.cli.tables import add_column_arguments, read_sample, read_training, require_output
+from islab.cli.tables import (
+    FILES,
+    add_column_arguments,
+    read_sample,
+    read_training,
+    require_output,
+)
 from islab.core.names import counted
 
 EXAMPLES = """\
@@ -33,9 +39,7 @@ TASKS = ("classification", "regression", "counts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "data", nargs="+", help="table: .csv, .tsv or .parquet, in one file or several"
-    )
+    parser.add_argument("data", nargs="+", help=f"{FILES}; in one file or several")
     add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
     parser.add_argument(

@@ -13,6 +13,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from islab.cli.tables import FILES
 from islab.core.names import printable
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
     parser.add_argument(
-        "data",
-        nargs="+",
-        help="table: .csv, .tsv or .parquet, in one file or several; of images: .npy or .npz",
+        "data", nargs="+", help=f"{FILES}, in one file or several; of images: .npy or .npz"
     )
     parser.add_argument(
         "-o",
@@ -157,7 +156,8 @@ def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
     Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
     """
     from islab.core.names import is_number
-    from islab.tables.columns import MISSING_LEVEL, OTHER_LEVEL, Category
+    from islab.tables.categories import Category
+    from islab.tables.orders import Ordered
     from islab.tables.reading import labelled
 
     require_reads_tables(model)
@@ -166,12 +166,9 @@ def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
         return not is_number(level) or labelled([float(level)], declared=True).levels != (level,)
 
     return {
-        variable.name: (*variable.levels, *variable.pooled)
+        variable.name: variable.spelled
         for variable in model.columns_.variables
-        if isinstance(variable, Category)
-        and any(
-            is_text(level) for level in variable.levels if level not in (MISSING_LEVEL, OTHER_LEVEL)
-        )
+        if isinstance(variable, Category | Ordered) and any(map(is_text, variable.spelled))
     }
 
 

@@ -10,6 +10,7 @@ import argparse
 import sys
 from typing import Any
 
+from islab.cli.tables import FILES
 from islab.core.names import counted
 
 EXAMPLES = """\
@@ -22,7 +23,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help="table: .csv, .tsv or .parquet; of images: .npz")
+    parser.add_argument("data", help=f"{FILES}; of images: .npz")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="HTML to write")
     parser.add_argument("--target", metavar="COLUMN", help="score against this column")
     parser.add_argument(

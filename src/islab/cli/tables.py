@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV and Parquet, read in pieces that fit in memory."""
+"""Tables in files, read in pieces that fit in memory, and the options that say how."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from islab.cli.binary_files import (
+    ARROW,
+    BINARY,
+    EXCEL,
+    PARQUET,
+    read_arrow,
+    read_excel,
+    read_parquet,
+)
 from islab.core.names import shortened
 from islab.io.files import writable
 
@@ -23,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-PARQUET = (".parquet", ".pq")
+FILES = "table: .csv, .tsv, .parquet, .feather, .arrow or .xlsx"
 COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 ROWS_AT_ONCE = 50_000
 LARGE_FILE = 64 * 2**20
@@ -79,11 +88,22 @@ def read_pieces(path: str | Path, text: Text = NO_TEXT) -> Iterator[pd.DataFrame
     if path.stat().st_size == 0:
         raise ValueError(f"Got {str(path)!r}, which is empty, expected a table")
     n_rows = 0
-    for piece in _parquet(path) if _kind(path) in PARQUET else _text(path, text):
+    for piece in _pieces(path, text):
         n_rows += len(piece)
         yield piece
     if n_rows == 0:
         raise ValueError(f"Got {str(path)!r} without a single row, expected a table")
+
+
+def _pieces(path: Path, text: Text) -> Iterator[pd.DataFrame]:
+    kind = _kind(path)
+    if kind in PARQUET:
+        return read_parquet(path, ROWS_AT_ONCE)
+    if kind in ARROW:
+        return read_arrow(path)
+    if kind in EXCEL:
+        return iter([read_excel(path, text, MISSING_WORDS)])
+    return _text(path, text)
 
 
 def add_column_arguments(parser: argparse.ArgumentParser, *, images: bool = False) -> None:
@@ -103,6 +123,13 @@ def add_column_arguments(parser: argparse.ArgumentParser, *, images: bool = Fals
         metavar="COLUMN",
         help="read this column as categories, as spelled, such as 007 or None; repeatable",
     )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="use this column even if it looks like an id or free text; repeatable",
+    )
 
 
 def read_training(
@@ -114,7 +141,9 @@ def read_training(
     """
     text = dict.fromkeys(args.text, MISSING_WORDS[1:])
     table = read_table(args.data, text) if sampled is None else sampled
-    require_columns(table, [args.target, *args.drop, *args.text], args.data, "which you named")
+    require_columns(
+        table, [args.target, *args.drop, *args.text, *args.keep], args.data, "which you named"
+    )
     if args.target in args.drop:
         raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
     table, y = known_targets(table, args.target, args.data, whole=sampled is None)
@@ -123,7 +152,17 @@ def read_training(
         raise ValueError(
             f"Got {args.data!r} with no column other than the target, expected covariates"
         )
-    return X.astype({name: "category" for name in args.text if name in X}), y
+    X = X.astype({name: "category" for name in args.text if name in X})
+    return X.astype({name: _kept(X[name]) for name in args.keep if name in X}), y
+
+
+def _kept(column: pd.Series) -> Any:
+    """A type of which no column is left out."""
+    import pandas as pd
+
+    if pd.api.types.is_integer_dtype(column):
+        return float
+    return "category" if _is_text(column) else column.dtype
 
 
 def read_sample(args: argparse.Namespace, paths: list[str], n_rows: int) -> pd.DataFrame:
@@ -197,7 +236,7 @@ def _spelled(path: Path, column: str, missing: NDArray[np.bool_]) -> str:
     """The words that a text file has in place of missing values, if any."""
     import pandas as pd
 
-    if _kind(path) in PARQUET:
+    if _kind(path) in BINARY:
         return ""
     cells = pd.read_csv(path, usecols=[column], **AS_SPELLED, **_format(path))[column]
     words = [repr(shortened(word, 40)) for word in cells[missing].unique()[:COLUMNS_SHOWN] if word]
@@ -216,10 +255,10 @@ def _kind(path: Path) -> str:
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     kind = suffixes[-1] if suffixes else ""
-    if kind not in (*SEPARATORS, *PARQUET):
+    if kind not in (*SEPARATORS, *BINARY):
         raise ValueError(
             f"Got {str(path)!r}, expected a name that ends in "
-            f"{', '.join((*SEPARATORS, *PARQUET))} (text may be compressed: .csv.gz)"
+            f"{', '.join((*SEPARATORS, *BINARY))} (text may be compressed: .csv.gz)"
         )
     return kind
 
@@ -277,7 +316,7 @@ def _check_header(path: Path) -> None:
     if len(names) == 1 and ";" in names[0]:
         raise ValueError(
             f"Got {str(path)!r}, whose columns are separated by ';', expected commas; try to "
-            "export it with commas and decimal points, or as .parquet"
+            "export it with commas and decimal points, or as .xlsx or .parquet"
         )
     for name, count in Counter(names).items():
         if name and count > 1:
@@ -287,17 +326,6 @@ def _check_header(path: Path) -> None:
             )
     # With a header, pandas takes surplus fields of the first row for names of rows; now it refuses.
     first(2)
-
-
-def _parquet(path: Path) -> Iterator[pd.DataFrame]:
-    from islab.core.dependencies import needed
-
-    parquet = needed("pyarrow.parquet", "Reading Parquet files")
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
-            yield batch.to_pandas()
-    except Exception as error:  # damaged metadata raise whatever the first use of them meets
-        raise ValueError(f"Got {str(path)!r}, which cannot be read as Parquet: {error}") from error
 
 
 def _smaller(piece: pd.DataFrame) -> pd.DataFrame:
@@ -325,5 +353,6 @@ def _joined(parts: list[pd.Series]) -> pd.Series:
     from pandas.api.types import union_categoricals
 
     if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
-        return pd.Series(union_categoricals(parts))
+        orders = {tuple(part.cat.categories) for part in parts if part.cat.ordered}
+        return pd.Series(union_categoricals(parts, ignore_order=len(orders) != 1))
     return pd.concat(parts, ignore_index=True)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from islab.core.native import compiled, instructions
+
 Array = Any
 
 QUADRATURE_NODES = 20
@@ -210,11 +212,20 @@ def softplus(rho: Any) -> Any:
 def sigmoid(lam: Array) -> Array:
     """``1 / (1 + exp(-lam))`` without overflow."""
     if isinstance(lam, np.ndarray | np.floating):
-        # In single precision about three times as fast as the function of SciPy.
+        # About three times as fast as the function of SciPy; in place, since new memory is slow.
         with np.errstate(over="ignore"):
-            return 1 / (1 + np.exp(-lam))
+            grown = np.asarray(exponential(-lam))
+            grown += 1
+            return np.divide(1, grown, out=grown)[()]
     xp = array_namespace(lam)
     return xp.exp(-softplus(-lam))
+
+
+def exponential(x: Array) -> Array:
+    """``exp(x)``; of many numbers in double precision by compiled code, where there is one."""
+    if compiled is not None and isinstance(x, np.ndarray) and x.dtype == np.float64:
+        return compiled.exponentials(values=x, instructions=instructions)
+    return array_namespace(x).exp(x)
 
 
 def _x_log_ratio(x: Array, reference: Array, xp: Any) -> Array:

@@ -59,8 +59,7 @@ def _split(draws: Float) -> Float:
 
 
 def _normal_scores(draws: Float) -> Float:
-    n_chains, n_draws, n_quantities = draws.shape
-    ranks = rankdata(draws.reshape(-1, n_quantities), axis=0)
+    ranks = rankdata(draws.reshape(-1, draws.shape[2]), axis=0)
     return ndtri((ranks - 0.375) / (len(ranks) + 0.25)).reshape(draws.shape)
 
 

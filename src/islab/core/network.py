@@ -2,7 +2,8 @@
 
 ``weights`` is (..., weights) and ``biases`` (..., units) in the flat order of an
 :class:`~islab.core.architecture.Architecture`; leading axes are draws. Everything is numpy and runs
-over all draws and rows at once.
+over all draws and rows at once. Draws that use few of their weights are faster as
+:class:`~islab.core.drawn.DrawnNetworks`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ NUMBERS_AT_ONCE = 400_000
 
 
 def preactivations(architecture: Architecture, weights: Float, biases: Float, x: Float) -> Float:
-    """What every unit sums up, (..., rows, units); the last ``n_outputs`` are the predictor."""
+    """What every unit sums up, (..., rows, units); the last ``n_outputs`` are the predictor.
+
+    Rows are (rows, covariates), or (draws, rows, covariates) if each draw has its own.
+    """
     lead = np.broadcast_shapes(weights.shape[:-1], biases.shape[:-1])
-    z = np.empty((*lead, len(x), architecture.n_units))
+    z = np.empty((*lead, x.shape[-2], architecture.n_units))
     z[...] = biases[..., None, :]
     activation = families.activation(architecture.activation)
     covariates = architecture.covariate_matrix(weights)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
 from islab.core.compaction import drop_covariates
-from islab.core.network import forward
+from islab.core.drawn import DrawnNetworks
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
@@ -21,7 +21,7 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 LARGEST_DRIFT = 0.8  # between the halves of a chain, in standard deviations
-LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.01  # nats
+LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.1  # nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,18 +154,19 @@ class ChainDraws:
             total += (np.matmul(hidden.swapaxes(1, 2), hidden) > 0).sum(axis=0)
         return total / self.n_draws
 
+    def networks(self, architecture: Architecture, draws: Index | None = None) -> DrawnNetworks:
+        """Some of the draws, or all, to predict and to explain with."""
+        if draws is None:
+            return DrawnNetworks(architecture, self.slots, self.weights, self.ends, self.biases)
+        at, sizes = self._edges_of(draws)
+        ends = np.cumsum(sizes)
+        return DrawnNetworks(
+            architecture, self.slots[at], self.weights[at], ends, self.biases[draws]
+        )
+
     def predictor(self, architecture: Architecture, x: Float, draws: Index | None = None) -> Float:
         """Linear predictor of draws for standardised rows, (draws, rows, outputs)."""
-        draws = np.arange(self.n_draws) if draws is None else draws
-        parts = np.array_split(draws, max(1, len(draws) * architecture.n_weights // 2_000_000))
-        return np.concatenate(
-            [
-                forward(
-                    architecture, self.dense(part, architecture.n_weights), self.biases[part], x
-                )
-                for part in parts
-            ]
-        )
+        return self.networks(architecture, draws).predictor(x)
 
 
 @dataclass(frozen=True)
@@ -195,9 +196,29 @@ class ReadingPrice:
     def words(self) -> str:
         """One line to print."""
         return (
-            f"log predictive density {self.difference:.1f} ± {self.se:.1f} lower than that of all "
-            f"draws ({self.difference / self.n_rows:.3f} a row)"
+            f"log predictive density {self.difference / self.n_rows:.3f} a row lower than that of "
+            f"all draws (SE {self.se / self.n_rows:.3f})"
         )
+
+
+@dataclass(frozen=True)
+class PredictionMixing:
+    """How well chains agree in what they predict for training rows.
+
+    Attributes
+    ----------
+    rhat, ess : float
+        The largest R-hat and the smallest effective number of draws among the rows.
+    pareto_k : float
+        Share of rows whose leave-one-out density is unreliable.
+    """
+
+    rhat: float
+    ess: float
+    pareto_k: float
+
+
+UNKNOWN_MIXING = PredictionMixing(np.nan, np.nan, np.nan)
 
 
 @dataclass(eq=False)
@@ -220,6 +241,8 @@ class SampledPosterior:
         The readable network that was chosen from the draws.
     price : ReadingPrice, optional
         What that network loses against all draws.
+    mixing : PredictionMixing
+        How well the chains agree in what they predict.
     n_weights_initial : int
         Weights of the architecture that training began with.
     scale : Scale, optional
@@ -232,13 +255,14 @@ class SampledPosterior:
     chain_weights: Float
     network: SparseNetwork | None = None
     price: ReadingPrice | None = None
+    mixing: PredictionMixing = UNKNOWN_MIXING
     n_weights_initial: int = 0
     scale: Scale | None = None
 
     def median(self) -> SparseNetwork:
         """The network to read."""
         assert self.network is not None
-        return replace(self.network, scale=self._scale)
+        return replace(self.network, scale=self.data_scale)
 
     def over_columns(self, columns: Index, n_covariates: int) -> SampledPosterior:
         """The same for data with further columns, which no draw uses.
@@ -294,10 +318,14 @@ class SampledPosterior:
 
     def take(self, numbers: Index) -> tuple[Float, Float]:
         """Weights (draws, weights) and biases (draws, units) of these draws, rising numbers."""
-        parts = self._by_chain(numbers)
-        weights = [chain.dense(which, self.architecture.n_weights) for chain, which in parts]
-        biases = [chain.biases[which] for chain, which in parts]
-        return np.concatenate(weights), np.concatenate(biases)
+        return self.networks(numbers).dense()
+
+    def networks(self, numbers: Index) -> DrawnNetworks:
+        """These draws, rising numbers."""
+        parts = [
+            chain.networks(self.architecture, which) for chain, which in self._by_chain(numbers)
+        ]
+        return DrawnNetworks.joined(parts)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Weights and biases of evenly spaced draws. They are there: ``rng`` is not used."""
@@ -310,11 +338,9 @@ class SampledPosterior:
 
     def sample_predictor(self, x: Float, n_draws: int) -> Float:
         """Linear predictor of evenly spaced draws on the scale of the data."""
-        scale = self._scale
-        standard = scale.standardise(x)
-        parts = self._by_chain(self.numbers(n_draws))
-        drawn = [chain.predictor(self.architecture, standard, which) for chain, which in parts]
-        return scale.restore(np.concatenate(drawn))
+        scale = self.data_scale
+        drawn = self.networks(self.numbers(n_draws)).predictor(scale.standardise(x))
+        return scale.restore(drawn)
 
     # -- what has an identity -----------------------------------------------------------------
 
@@ -339,7 +365,7 @@ class SampledPosterior:
                 "lowest_chain": by_chain.min(axis=0),
                 "highest_chain": by_chain.max(axis=0),
             },
-            index=pd.Index(self._scale.names, name="covariate"),
+            index=pd.Index(self.data_scale.names, name="covariate"),
         )
 
     def pairs(self) -> pd.DataFrame:
@@ -349,15 +375,32 @@ class SampledPosterior:
         meet = [chain.pairs(self.architecture) for chain in self.chains]
         probability = np.tensordot(self.chain_weights, np.array(meet), axes=1)
         first, second = np.triu_indices(self.architecture.n_covariates, k=1)
-        names = np.array(self._scale.names, dtype=object)
+        names = np.array(self.data_scale.names, dtype=object)
         frame = pd.DataFrame(
             {"first": names[first], "second": names[second], "p": probability[first, second]}
         )
         kept = frame[frame["p"] > 0].sort_values("p", ascending=False, kind="stable")
         return kept.reset_index(drop=True)
 
+    def used_variables(self) -> tuple[tuple[str, ...], list[NDArray[np.bool_]]]:
+        """Names of the variables, and which of them each draw of each chain uses.
+
+        A variable is used if one of its covariates is.
+        """
+        owners = self.data_scale.variables
+        names = tuple(dict.fromkeys(owners))
+        number = {name: k for k, name in enumerate(names)}
+        place = np.array([number[owner] for owner in owners], dtype=np.intp)
+        used = []
+        for chain in self.chains:
+            own = np.zeros((chain.n_draws, len(names)), dtype=bool)
+            np.logical_or.at(own.T, place, chain.uses_covariate(self.architecture).T)
+            used.append(own)
+        return names, used
+
     @property
-    def _scale(self) -> Scale:
+    def data_scale(self) -> Scale:
+        """Names and scale of the data, plain ones if none are known."""
         plain = Scale.plain(self.architecture.n_covariates, self.architecture.n_outputs)
         return self.scale or plain
 

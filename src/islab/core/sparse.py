@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.compaction import compacted
+from islab.core.drawn import DrawnNetworks
 from islab.core.names import former_name
 from islab.core.network import forward, portions
 from islab.core.paths import active_weights, fed_units
@@ -228,12 +229,15 @@ class SparseNetwork:
         assert self.kept is not None
         return self._scatter(self.kept.weights[numbers]), self.kept.biases[numbers]
 
+    def networks(self, numbers: Index) -> DrawnNetworks:
+        """Kept draws, to predict and to explain with."""
+        return DrawnNetworks.from_dense(self.architecture, *self.take(numbers))
+
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:
         """Linear predictor of coherent draws of the network, (draws, rows, outputs)."""
         columns = self.standardise(x)
         if self.kept is not None:
-            drawn = forward(self.architecture, *self.draw(n_draws, rng), columns)
-            return self.scale.restore(drawn)
+            return self.scale.restore(self.networks(self.numbers(n_draws)).predictor(columns))
         sizes = portions(n_draws, self.architecture.n_weights + len(x) * self.architecture.n_units)
         parts = [forward(self.architecture, *self.draw(size, rng), columns) for size in sizes]
         return self.scale.restore(np.concatenate(parts))

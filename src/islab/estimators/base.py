@@ -112,11 +112,14 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         self.disagreement_ = (
             self._checked_median(covariates, offset) if self.compares_median else None
         )
+        self._warn_of_chains()
         if not len(self.network_.covariates):
             self._warn_of_nothing(x, _beside_offset(y, shift, likelihood))
 
     def _checked_median(self, covariates: Float, offset: Float | None) -> str | None:
         """Warns if the median network does not predict as the full model does; None if it does."""
+        if isinstance(self.posterior_, SampledPosterior):
+            return self._checked_price(self.posterior_)
         n_weights = max(self.network_.n_weights_initial, 1)
         rows = slice(None, None, 1 + len(covariates) // ROWS_COMPARED)
         found = self._predictions(
@@ -137,6 +140,23 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
             stacklevel=2,
         )
         return found.words
+
+    def _checked_price(self, posterior: SampledPosterior) -> str | None:
+        """Warns if the readable network predicts clearly worse than all draws."""
+        price = posterior.price
+        if price is None or not price.large:
+            return None
+        words = f"readable network: {price.words}"
+        warnings.warn(
+            f"Got a readable network that predicts worse than the full model: {price.words}; "
+            "predict uses the full model; try a lower sparsity for a larger network.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return words
+
+    def _warn_of_chains(self) -> None:
+        """Warns of chains that disagree, if the method has any."""
 
     def _warn_of_nothing(self, x: Float, y: Float) -> None:
         """Says that no covariate is used, if one of them should be."""

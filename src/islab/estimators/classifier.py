@@ -15,7 +15,7 @@ from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstima
 from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import ClassPredictions, Model
 from islab.tables.batches import rows_to_learn_from
-from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.targets import checked_labels, interval_levels
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
         -------
         DataFrame
             ``observed`` and ``predicted`` class, ``probability`` of the observed one,
-            ``residual`` (1 - probability) and ``log_score`` (its negative log).
+            ``residual`` (1 - probability) and ``log_score`` (its negative log), with the index
+            of X.
         """
         import pandas as pd
 
@@ -87,7 +88,8 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
                 "probability": probability,
                 "residual": 1 - probability,
                 "log_score": found.log_score(y, model),
-            }
+            },
+            index=row_index(X),
         )
 
     if TYPE_CHECKING:
@@ -113,7 +115,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame, (rows, columns), Batches or pyarrow Dataset
-            Numbers, booleans, text and categories; values may be missing.
+            Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,)
             Classes; of batches the name of their column.
         sample_weight : (rows,), optional

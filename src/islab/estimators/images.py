@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +18,7 @@ from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.core.dependencies import needed
 from islab.estimators.classifier import PosteriorClassifier
 from islab.estimators.parameter_checks import Rules, count, one_of, positive, widths
-from islab.estimators.predictions import ClassPredictions, Model
+from islab.estimators.predictions import NUMBERS_AT_ONCE, ClassPredictions, Model
 from islab.estimators.settings import check_params, hidden_widths, keeps_interrupted
 from islab.estimators.summary import ImageSummary, summarise_images
 from islab.explain.images import ImageExplanation, explain_images
@@ -54,6 +54,7 @@ class ImagePredictions(ClassPredictions):
 
     network: SparseImageNetwork  # type: ignore[assignment]
     posterior: ImagePosterior | None  # type: ignore[assignment]
+    _predictors: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
 
     def noise(self, model: Model | None = None) -> Float:
         return self.network.head.noise_in_units()
@@ -61,8 +62,21 @@ class ImagePredictions(ClassPredictions):
     def _labels(self, y: ArrayLike) -> NDArray:
         return checked_labels(y, len(self))
 
-    def _computed(self, model: Model, covariates: NDArray) -> Float:
-        return np.stack([self._under(model, number, covariates) for number in range(self.n_draws)])
+    def _predictor(self, model: Model, rows: slice) -> Float:
+        """The predictor of some images under each draw; that of all is kept if it fits in memory.
+
+        Pictures take long to go through a network.
+        """
+        if model in self._predictors:
+            return self._predictors[model][:, rows]
+        images = self.covariates[rows]
+        draws = np.stack([self._under(model, number, images) for number in range(self.n_draws)])
+        if len(images) == len(self) and draws.size <= NUMBERS_AT_ONCE:
+            self._predictors[model] = draws
+        return draws
+
+    def _numbers_at_once(self, model: Model) -> int:
+        return NUMBERS_AT_ONCE
 
     def _under(self, model: Model, number: int, images: NDArray) -> Float:
         """The predictor under one draw, (rows, outputs), which does not depend on other rows."""

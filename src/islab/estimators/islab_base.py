@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.diagnostics import Diagnostics, diagnose, disagreeing_variable, to_arviz
+from islab.core.sampled import SampledPosterior
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
@@ -143,3 +147,48 @@ class ISLaBEstimator(NetworkEstimator):
         )
         wide = posterior.over_columns(np.flatnonzero(learnable(varies)), len(varies))
         return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
+
+    # -- chains ---------------------------------------------------------------------------
+
+    def diagnostics(self) -> Diagnostics:
+        """Convergence of the chains: R-hat, effective draws, acceptance, agreement.
+
+        Returns
+        -------
+        Diagnostics
+            With the tables ``quantities``, ``moves`` and ``chains``.
+        """
+        return diagnose(self._sampled_posterior())
+
+    def to_arviz(self) -> Any:
+        """The draws as a data tree of ArviZ, for its plots and statistics.
+
+        Only what has the same meaning in every draw: which variables are used, which covariates
+        enter a hidden unit, the number of used weights, noise and log likelihood.
+        """
+        return to_arviz(self._sampled_posterior())
+
+    def _sampled_posterior(self) -> SampledPosterior:
+        check_is_fitted(self)
+        if not isinstance(self.posterior_, SampledPosterior):
+            raise ValueError(
+                f"Got a model fitted with posterior={self.posterior!r} that holds no chains; try "
+                "posterior='sampled', and a file saved without sparse=True."
+            )
+        return self.posterior_
+
+    def _warn_of_chains(self) -> None:
+        """Says that chains differ on whether a variable is used."""
+        if not isinstance(self.posterior_, SampledPosterior):
+            return
+        found = disagreeing_variable(self.posterior_)
+        if found is not None:
+            name, lowest, highest = found
+            warnings.warn(
+                f"Got chains that disagree on the use of {name!r}: its probability is {lowest:.2f} "
+                f"in one and {highest:.2f} in another. They found different networks, and their "
+                "mixture depends on the seed; try a larger n_restarts for more chains, and see "
+                "diagnostics().",
+                UserWarning,
+                stacklevel=5,
+            )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
-from islab.core.families import Likelihood, Uncertainty
-from islab.core.network import forward
+from islab.core.drawn import DrawnNetworks
+from islab.core.families import ClassLikelihood, Likelihood, Uncertainty
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.estimators.weight_distribution import WeightDistribution
@@ -28,6 +29,8 @@ Model = Literal["full", "median"]
 Weights = tuple[Float, Float]  # (draws, weights), (draws, units)
 
 NUMBERS_AT_ONCE = 5_000_000
+NUMBERS_IN_CACHE = 100_000
+WEIGHTS_KEPT = 500_000
 MOST_OTHER_CLASSES = 0.05
 MOST_RESIDUAL_SDS = 1.0
 SAME_PROBABILITY = 0.1
@@ -61,9 +64,10 @@ class Disagreement:
 class Predictions:
     """Predictions of the full model and of its median network for the same rows.
 
-    Draws of the weights and of the predictor are made when they are first asked for and kept
-    where they fit in memory; larger tables are gone through in parts. The same seed gives the
-    same draws, and a row the same numbers whichever rows stand beside it.
+    Draws of the weights are made when they are first asked for, and kept for later predictions of
+    the same model where they fit in memory. Tables are gone through in parts, so that memory does
+    not depend on the number of draws. The same seed gives the same draws, and a row the same
+    numbers whichever rows stand beside it.
 
     Attributes
     ----------
@@ -83,8 +87,7 @@ class Predictions:
     n_draws: int
     seed: int
     offset: Float | None = None
-    _weights: dict[str, list[Weights]] = field(default_factory=dict, repr=False, init=False)
-    _predictors: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
+    _draws: dict[str, DrawnNetworks | None] = field(default_factory=dict, repr=False, init=False)
     _means: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
 
     def __len__(self) -> int:
@@ -134,13 +137,12 @@ class Predictions:
 
     def weights(self, n_draws: int, model: Model | None = None) -> Weights:
         """The first draws of all weights (draws, weights) and biases (draws, units)."""
-        parts: list[Weights] = []
-        for part in self._drawn(self._chosen(model)):
+        parts: list[DrawnNetworks] = []
+        for part in self._networks(self._chosen(model)):
             parts.append(part)
-            if sum(len(weights) for weights, _ in parts) >= n_draws:
+            if sum(map(len, parts)) >= n_draws:
                 break
-        weights, biases = (np.concatenate(each)[:n_draws] for each in zip(*parts, strict=True))
-        return weights, biases
+        return DrawnNetworks.joined(parts)[:n_draws].dense()
 
     def reduce(
         self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float
@@ -159,7 +161,7 @@ class Predictions:
         numbers_per_row = self.n_draws * self.network.architecture.n_outputs
         found = [
             statistic(self._predictor(chosen, rows), *(values[rows] for values in beside))
-            for rows in _parts(len(self), numbers_per_row)
+            for rows in _parts(len(self), numbers_per_row, self._numbers_at_once(chosen))
         ]
         if isinstance(found[0], tuple):
             return tuple(np.concatenate(part) for part in zip(*found, strict=True))
@@ -202,46 +204,57 @@ class Predictions:
         return model
 
     def _predictor(self, model: Model, rows: slice) -> Float:
-        """The predictor of some rows; that of all is kept if it fits in memory."""
-        if model in self._predictors:
-            return self._predictors[model][:, rows]
+        """The predictor of some rows under each draw, (draws, rows, outputs)."""
         draws = self._computed(model, self.covariates[rows])
         if self.offset is not None:
             draws += self.offset[rows]
-        if draws.shape[1] == len(self) and draws.size <= NUMBERS_AT_ONCE:
-            self._predictors[model] = draws
-            self._weights.pop(model, None)
         return draws
 
     def _computed(self, model: Model, covariates: Float) -> Float:
-        """The predictor of these rows under each draw, (draws, rows, outputs)."""
         used = self.network.covariates if model == "median" else slice(None)
         x = self.network.scale.standardise(covariates, used)
-        net = self._source(model).architecture
-        draws: Float = np.empty((self.n_draws, len(x), net.n_outputs))
-        start = 0
-        for weights, biases in self._drawn(model):
-            draws[start : start + len(weights)] = forward(net, weights, biases, x)
-            start += len(weights)
-        return self.network.scale.restore(draws)
+        draws = [networks.predictor(x) for networks in self._networks(model)]
+        return self.network.scale.restore(draws[0] if len(draws) == 1 else np.concatenate(draws))
 
-    def _drawn(self, model: Model) -> Iterator[Weights]:
-        """Draws of the weights in parts; kept if they fit in memory."""
-        if model in self._weights:
-            yield from self._weights[model]
-            return
+    def _numbers_at_once(self, model: Model) -> int:
+        """Draws of the predictor that are in memory at once.
+
+        Few, if it costs nothing to take up the networks again for each part of the rows.
+        """
+        whole = self._remembered(model)
+        quick = whole is not None and whole.is_compiled
+        return NUMBERS_IN_CACHE if quick else NUMBERS_AT_ONCE
+
+    def _networks(self, model: Model) -> Iterator[DrawnNetworks]:
+        """Draws of the networks: all at once if their weights fit in memory, or in parts."""
+        whole = self._remembered(model)
+        if whole is None:
+            yield from self._drawn(model)
+        else:
+            yield whole
+
+    def _remembered(self, model: Model) -> DrawnNetworks | None:
+        """All draws, made when they are first asked for; None if they do not fit in memory."""
+        source, key = self._source(model), (self.n_draws, self.seed, NUMBERS_AT_ONCE)
+        if model not in self._draws:
+            last, found = _LAST_DRAWS.get(source, (None, None))
+            if last != key:
+                found = _joined(self._drawn(model))
+                if found is not None and len(found.slots) <= WEIGHTS_KEPT:
+                    _LAST_DRAWS[source] = key, found
+            self._draws[model] = found
+        return self._draws[model]
+
+    def _drawn(self, model: Model) -> Iterator[DrawnNetworks]:
+        """Draws of the networks in parts, made anew."""
         source, kept = self._source(model), self._kept(model)
-        rng = np.random.default_rng(self.seed)
+        if kept is not None:
+            yield kept.networks(kept.numbers(self.n_draws))
+            return
+        rng, net = np.random.default_rng(self.seed), source.architecture
         # How the draws are split must not depend on the rows: it decides the random numbers.
-        parts = list(_parts(self.n_draws, source.architecture.n_weights))
-        for part in parts:
-            if kept is None:
-                drawn = source.draw(part.stop - part.start, rng)
-            else:
-                drawn = kept.take(kept.numbers(self.n_draws)[part])
-            if len(parts) == 1:
-                self._weights[model] = [drawn]
-            yield drawn
+        for part in _parts(self.n_draws, net.n_weights, NUMBERS_AT_ONCE):
+            yield DrawnNetworks.from_dense(net, *source.draw(part.stop - part.start, rng))
 
     def _kept(self, model: Model) -> SampledPosterior | SparseNetwork | None:
         """What has drawn already, in chains; None if draws are made when they are needed."""
@@ -328,7 +341,8 @@ class ClassPredictions(Predictions):
         wanted = checked_levels(levels)
 
         def quantiles(draws: Float) -> Float:
-            return np.moveaxis(np.quantile(self.response(draws), wanted, axis=0), 0, -1)
+            found = self._family.class_quantiles(self.likelihood.mean(draws), wanted)
+            return np.moveaxis(found, 0, -1)
 
         return self.reduce(quantiles, model)
 
@@ -370,15 +384,34 @@ class ClassPredictions(Predictions):
 
     def response(self, predictor: Float) -> Float:
         """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
-        likelihood = families.likelihood_of_classes(len(self.classes))
-        return likelihood.class_probabilities(super().response(predictor))
+        return self._family.class_probabilities(super().response(predictor))
 
     def _mean(self, draws: Float) -> Float:
-        return self.response(draws).mean(axis=0)
+        return self._family.class_probabilities(super()._mean(draws))
+
+    @property
+    def _family(self) -> ClassLikelihood:
+        """How outputs become classes."""
+        return families.likelihood_of_classes(len(self.classes))
 
 
-def _parts(total: int, cost: int) -> Iterator[slice]:
-    """Slices of a range, each of which costs at most so many numbers as fit in memory."""
-    size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
+def _parts(total: int, cost: int, at_once: int) -> Iterator[slice]:
+    """Slices of a range, each of which costs at most so many numbers."""
+    size = max(1, at_once // max(cost, 1))
     for start in range(0, total, size):
         yield slice(start, min(start + size, total))
+
+
+def _joined(parts: Iterator[DrawnNetworks]) -> DrawnNetworks | None:
+    """All draws, or None if their weights do not fit in memory."""
+    found: list[DrawnNetworks] = []
+    for part in parts:
+        found.append(part)
+        if len(found) > 1 and sum(len(each.slots) for each in found) > NUMBERS_AT_ONCE:
+            return None
+    return DrawnNetworks.joined(found)
+
+
+# The last draws of each distribution, for as long as it lives: predictions of one row after the
+# other, as a service makes them, draw once.
+_LAST_DRAWS: WeakKeyDictionary[Any, tuple[tuple[int, ...], DrawnNetworks]] = WeakKeyDictionary()

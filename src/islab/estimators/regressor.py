@@ -15,7 +15,7 @@ from islab.core import families
 from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
 from islab.estimators.predictions import Model, NumberPredictions, Predictions
 from islab.tables.batches import rows_to_learn_from
-from islab.tables.frames import all_or_nothing, checked_table
+from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.offsets import Given, OffsetColumns, read_offset
 from islab.tables.targets import (
     checked_numbers,
@@ -60,7 +60,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame, (rows, columns), Batches or pyarrow Dataset
-            Numbers, booleans, text and categories; values may be missing.
+            Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,) or (rows, outputs)
             Of batches the name of its column.
         sample_weight : (rows,), optional
@@ -251,7 +251,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         -------
         DataFrame
             ``output``, ``observed``, ``predicted``, ``sd`` of the prediction, ``residual``
-            (observed - predicted) and ``standardised`` (residual / sd).
+            (observed - predicted) and ``standardised`` (residual / sd), with the index of X.
         """
         import pandas as pd
 
@@ -267,7 +267,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
                 "sd": sd.ravel(),
                 "residual": residual.ravel(),
                 "standardised": (residual / sd).ravel(),
-            }
+            },
+            index=row_index(X, len(outputs)),
         )
 
     def score(

@@ -23,7 +23,7 @@ START_SPARSITY = 0.25
 CERTAIN = 1e6
 DRAWS = 900  # of all chains
 WORK = 5e7  # rows times weights that the steps of a chain may go through
-FEWEST_STEPS, MOST_STEPS = 150, 3000
+FEWEST_STEPS, MOST_STEPS = 150, 1400
 
 
 def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
@@ -84,7 +84,7 @@ def sampling_plan(
         n_warm_up=n_warm_up,
         n_draws=min(n_draws, most_steps - n_warm_up),
         most_steps=most_steps,
-        weight_price=(level / DEFAULT_SPARSITY) ** 2,
+        weight_price=(level / DEFAULT_SPARSITY) ** 3 / 2,
         prior=ChainPrior(**prior),
     )
 

@@ -13,17 +13,14 @@ from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
+from islab.estimators.column_state import columns_of_record
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.weight_distribution import WeightDistribution
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.sampled import read_sampled, sampled_state
 from islab.io.schema import (
     CLASS_TYPES,
-    CategoryRecord,
-    ColumnsRecord,
     Held,
-    LeftOutRecord,
-    NumberRecord,
     TableRecord,
     TargetRecord,
     as_record,
@@ -32,7 +29,7 @@ from islab.io.schema import (
     plain_param,
 )
 from islab.learn.history import COLUMNS, History
-from islab.tables.columns import MISSING, Category, ColumnEncoder, LeftOut, Number, Variable
+from islab.tables.columns import ColumnEncoder
 from islab.tables.offsets import OffsetColumns
 
 Arrays = dict[str, NDArray]
@@ -105,7 +102,7 @@ def from_state(
     known = set(cls().get_params(deep=False)) - {"checkpoint"}
     estimator = cls(**params_of(record.params, known))
     estimator._check_params()
-    columns = _columns(record.columns)
+    columns = columns_of_record(record.columns)
     if record.n_features != len(columns.variables):
         raise ValueError("columns and features differ in number")
     scale = _scale(columns, tuple(record.outputs), held)
@@ -132,42 +129,6 @@ def from_state(
     _set_offset(estimator, record)
     held.require_no_others()
     return estimator
-
-
-def _columns(record: ColumnsRecord) -> ColumnEncoder:
-    if record.missing not in MISSING:
-        raise ValueError(f"'missing' is {record.missing!r}")
-    variables = tuple(map(_variable, record.variables))
-    names = [name for variable in variables for name in variable.covariates]
-    if len(set(names)) < len(names) or len({v.name for v in variables}) < len(variables):
-        raise ValueError("two columns have the same name")
-    return ColumnEncoder(variables, record.missing)
-
-
-def _variable(record: NumberRecord | CategoryRecord | LeftOutRecord) -> Variable:
-    if isinstance(record, LeftOutRecord):
-        return LeftOut(record.name, record.reason)
-    if isinstance(record, NumberRecord):
-        if not record.low <= record.fill <= record.high:
-            raise ValueError(f"column {record.name!r} has a mean outside its range")
-        return Number(
-            record.name,
-            record.fill,
-            record.low,
-            record.high,
-            record.indicator,
-            record.gaps,
-            record.date,
-        )
-    levels, shares = tuple(record.levels), tuple(record.shares)
-    if len(levels) != len(shares) or len(set(levels)) < len(levels):
-        raise ValueError(f"column {record.name!r} has levels without a share, or one twice")
-    if abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(f"column {record.name!r} has shares that do not sum to 1")
-    pooled = tuple(record.pooled)
-    if record.n_pooled < len(pooled) or set(pooled) & set(levels):
-        raise ValueError(f"column {record.name!r} has rare levels that do not add up")
-    return Category(record.name, levels, shares, pooled, record.n_pooled)
 
 
 def _scale(columns: ColumnEncoder, outputs: tuple[str, ...], held: Held) -> Scale:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from islab.core import families
+from islab.core.diagnostics import diagnose
 from islab.core.names import printable, shortened
+from islab.core.sampled import SampledPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,7 +192,11 @@ def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
         noise = network.noise_in_units()
         shown = noise**0.5 if family.scales_target else noise
         facts[family.noise_name] = ", ".join(f"{each:.4g}" for each in shown)
-    if estimator.disagreement_ is not None:
+    if isinstance(estimator.posterior_, SampledPosterior):
+        facts["chains"] = diagnose(estimator.posterior_).words
+        if estimator.posterior_.price is not None:
+            facts["readable network"] = estimator.posterior_.price.words
+    elif estimator.disagreement_ is not None:
         facts["caution"] = estimator.disagreement_
     return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))
 

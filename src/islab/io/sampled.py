@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from islab.core.architecture import Architecture
-from islab.core.sampled import ChainDraws, ReadingPrice, SampledPosterior
+from islab.core.sampled import ChainDraws, PredictionMixing, ReadingPrice, SampledPosterior
 from islab.core.scale import Scale
 from islab.io.networks import Arrays, architecture_of, arrays_of, check_size, read_network
 from islab.io.schema import Held, SampledRecord
@@ -23,6 +24,10 @@ def sampled_state(posterior: SampledPosterior) -> tuple[dict[str, Any], Arrays]:
         "n_draws": [chain.n_draws for chain in chains],
         "moves": [{name: list(counts) for name, counts in c.moves.items()} for c in chains],
         "price": None if posterior.price is None else asdict(posterior.price),
+        "mixing": {
+            name: value if np.isfinite(value) else None
+            for name, value in asdict(posterior.mixing).items()
+        },
         "network": {
             "architecture": asdict(network.architecture),
             "likelihood": network.likelihood,
@@ -74,9 +79,10 @@ def read_sampled(
     )
     ends = np.cumsum(record.n_draws)
     parts = [np.arange(end - n, end) for end, n in zip(ends, record.n_draws, strict=True)]
-    chains = [whole.take(part) for part in parts]
-    for chain, moves in zip(chains, record.moves, strict=True):
-        chain.moves.update(moves)
+    chains = [
+        replace(whole.take(part), moves=moves)
+        for part, moves in zip(parts, record.moves, strict=True)
+    ]
     network_record = record.network
     network = read_network(
         network_record, architecture_of(network_record), lambda: scale, held.part(NETWORK)
@@ -89,11 +95,13 @@ def read_sampled(
         chains=tuple(chains),
         chain_weights=shares,
         network=network,
-        price=None if record.price is None else ReadingPrice(**_plain(record.price)),
+        price=None if record.price is None else ReadingPrice(**structs.asdict(record.price)),
+        mixing=PredictionMixing(
+            **{
+                name: np.nan if value is None else value
+                for name, value in structs.asdict(record.mixing).items()
+            }
+        ),
         n_weights_initial=network.n_weights_initial,
         scale=scale,
     )
-
-
-def _plain(price: Any) -> dict[str, Any]:
-    return {"difference": price.difference, "se": price.se, "n_rows": price.n_rows}

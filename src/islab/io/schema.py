@@ -32,17 +32,26 @@ Line = Annotated[str, Meta(pattern="^[ -~]*$", max_length=200)]
 Texts = Annotated[list[str], Meta(min_length=1)]
 
 
-class NumberRecord(Struct, tag_field="kind", tag="number"):
+class TailsRecord(Struct):
+    low: float
+    high: float
+
+
+class TrendRecord(Struct):
     name: str
     fill: float
     low: float
     high: float
     indicator: bool
     gaps: bool = False
-    date: bool = False
+    tails: TailsRecord | None = None
 
 
-class CategoryRecord(Struct, tag_field="kind", tag="category"):
+class NumberRecord(TrendRecord, tag_field="kind", tag="number"):
+    pass
+
+
+class WeekdayRecord(Struct):
     name: str
     levels: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
     shares: list[Share]
@@ -50,14 +59,43 @@ class CategoryRecord(Struct, tag_field="kind", tag="category"):
     n_pooled: Size = 0
 
 
+class CategoryRecord(WeekdayRecord, tag_field="kind", tag="category"):
+    pass
+
+
 class LeftOutRecord(Struct, tag_field="kind", tag="left out"):
     name: str
     reason: Line
 
 
+class OrderedRecord(Struct, tag_field="kind", tag="ordered"):
+    name: str
+    levels: Annotated[list[str], Meta(min_length=2, max_length=MOST_LEVELS)]
+    steps: Annotated[list[str], Meta(min_length=1, max_length=MOST_LEVELS)]
+    shares: list[Share]
+    indicator: bool
+    gaps: bool = False
+
+
+class CycleRecord(Struct):
+    name: str
+    clock: Literal["year", "day"]
+
+
+class DateRecord(Struct, tag_field="kind", tag="date"):
+    name: str
+    start: Annotated[float, Meta(ge=-1e9, le=1e9)]
+    trend: TrendRecord
+    cycles: Annotated[list[CycleRecord], Meta(max_length=2)] = []
+    weekday: WeekdayRecord | None = None
+
+
+VariableRecord = NumberRecord | CategoryRecord | OrderedRecord | DateRecord | LeftOutRecord
+
+
 class ColumnsRecord(Struct):
     missing: str
-    variables: Annotated[list[NumberRecord | CategoryRecord | LeftOutRecord], Meta(min_length=1)]
+    variables: Annotated[list[VariableRecord], Meta(min_length=1)]
 
 
 class ArchitectureRecord(Struct):
@@ -90,6 +128,12 @@ class PriceRecord(Struct):
     n_rows: Annotated[int, Meta(ge=1, lt=2**53)]
 
 
+class MixingRecord(Struct, frozen=True):
+    rhat: float | None = None
+    ess: float | None = None
+    pareto_k: float | None = None
+
+
 class SampledRecord(Struct):
     """Draws of chains and the network that was chosen from them."""
 
@@ -97,6 +141,7 @@ class SampledRecord(Struct):
     moves: list[dict[str, tuple[Size, Size]]]
     network: NetworkRecord
     price: PriceRecord | None = None
+    mixing: MixingRecord = MixingRecord()
 
 
 class OffsetRecord(Struct):

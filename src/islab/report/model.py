@@ -98,7 +98,6 @@ def render_report(
         predictions = model.predictions(predictions, n_draws=n_drawn)
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
-    # Before anything is predicted with them: they are not kept afterwards.
     drawn = predictions.weights(n_drawn, "median")
     scores = None if y is None else score(predictions, y, level)
     everything = model.explain_global(predictions)
@@ -120,6 +119,11 @@ def render_report(
         network=network,
         classes=[printable(str(name)) for name in getattr(model, "classes_", [])],
         columns=[printable(variable.name) for variable in model.columns_.variables],
+        left_out=[
+            (printable(variable.name), variable.note)
+            for variable in model.columns_.variables
+            if not variable.covariates
+        ],
         n_rows=len(covariates),
         level=level,
         n_draws=n_drawn,
@@ -171,4 +175,4 @@ def _most_ordinary(columns: Float) -> int:
 def _most_telling(settings: list[Setting], variables: pd.DataFrame) -> list[Setting]:
     """The settings in order of their variable's contribution."""
     sizes = dict(zip(variables["variable"], variables["contribution"], strict=True))
-    return sorted(settings, key=lambda setting: -sizes[setting.variable.name])
+    return sorted(settings, key=lambda setting: -sizes[setting.owner])

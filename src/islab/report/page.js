@@ -205,10 +205,7 @@ function probability(value) {
 
   function startFrom(number) {
     x = rows[number].x.slice();
-    rows[number].states.forEach((state, k) => {
-      controls[k](state);
-      apply(settings[k], state);
-    });
+    rows[number].states.forEach((state, k) => controls[k](state));
     before = NETWORK.predict(x, groups);
     if (which) which.value = String(before.mean.indexOf(Math.max(...before.mean)));
     show();

@@ -1,4 +1,7 @@
-"""The used variables of a model as a person sets them: a number, or one of some levels."""
+"""The used variables of a model as a person sets them: a number, or one of some choices.
+
+A date is several settings: the trend, the month, the hour and the weekday.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,26 @@ from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
 from islab.plots.style import number, on_one_line
-from islab.tables.columns import Category, ColumnEncoder, Number, Variable
+from islab.tables.categories import Category
+from islab.tables.columns import ColumnEncoder
+from islab.tables.dates import Cycle
+from islab.tables.numbers import Number
+from islab.tables.orders import Ordered
 
-UNKNOWN = "(not seen in training)"
 STEPS = 200
+
+Part = Number | Category | Ordered | Cycle
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A variable that the network reads, and how its values become covariates.
+    """A variable that the network reads, or a part of it, and how values become covariates.
 
-    A setting's *state* is a number, None for a missing number, or the position of a level; the
-    position after the last level is a level never seen in training.
+    A setting's *state* is a number, None for a missing number, or the position of a choice.
     """
 
-    variable: Variable
+    variable: Part
+    owner: str  # the variable that it is a part of
     first: int  # its first covariate
     used: list[int]  # its used covariates, as positions among those the network reads
     columns: list[int]  # the same, as positions among the variable's own covariates
@@ -43,9 +51,7 @@ class Setting:
         own = covariates[self.first : self.first + width]
         if isinstance(self.variable, Number):
             return None if self.variable.indicator and own[1] else float(own[0])
-        assert isinstance(self.variable, Category)  # one that is left out has no covariates
-        codes = level_codes(self.variable)
-        return int(np.abs(codes - own).sum(axis=1).argmin())
+        return int(np.abs(self.variable.choices()[1] - own).sum(axis=1).argmin())
 
     def words(self, covariates: Float) -> str:
         """``name = value`` of one row of all covariates."""
@@ -54,18 +60,21 @@ class Setting:
             value = "missing" if state is None else number(float(state))
         else:
             assert isinstance(state, int)
-            assert isinstance(self.variable, Category)
-            value = on_one_line(level_names(self.variable)[state])
+            value = on_one_line(self.variable.choices()[0][state])
         return f"{on_one_line(self.variable.name)} = {value}"
 
     def to_dict(self) -> dict[str, Any]:
         """What the page needs to offer the variable, in JSON's types."""
         shared = {"name": self.name, "used": self.used}
-        if isinstance(self.variable, Category):
-            codes = level_codes(self.variable)[:, self.columns]
-            levels = [printable(name) for name in level_names(self.variable)]
-            return {**shared, "kind": "category", "levels": levels, "codes": codes.tolist()}
-        assert isinstance(self.variable, Number)
+        if not isinstance(self.variable, Number):
+            names, table = self.variable.choices()
+            codes = table[:, self.columns].tolist()
+            return {
+                **shared,
+                "kind": "category",
+                "levels": [*map(printable, names)],
+                "codes": codes,
+            }
         return {
             **shared,
             "kind": "number",
@@ -79,7 +88,7 @@ class Setting:
 
 
 def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Float) -> list[Setting]:
-    """A setting for each variable that the network reads.
+    """A setting for each variable that the network reads, for a date several.
 
     Parameters
     ----------
@@ -88,29 +97,18 @@ def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Floa
     """
     position = {int(column): place for place, column in enumerate(network.covariates)}
     settings, first = [], 0
-    for variable in encoder.variables:
-        width = len(variable.covariates)
+    for owner, part in ((v.name, part) for v in encoder.variables for part in v.parts):
+        width = len(part.covariates)
         columns = [column for column in range(width) if first + column in position]
         if columns:
             used = [position[first + column] for column in columns]
-            reach = _reach(variable, covariates[:, first])
-            settings.append(Setting(variable, first, used, columns, *reach))
+            reach = _reach(part, covariates[:, first])
+            settings.append(Setting(part, owner, first, used, columns, *reach))
         first += width
     return settings
 
 
-def level_names(variable: Category) -> list[str]:
-    """Levels to choose from, the unknown one last."""
-    return [*variable.levels, UNKNOWN]
-
-
-def level_codes(variable: Category) -> Float:
-    """Covariates of each level, (levels + 1, covariates)."""
-    table = np.vstack([np.eye(len(variable.levels)), variable.shares])
-    return table[:, len(variable.levels) - len(variable.covariates) :]
-
-
-def _reach(variable: Variable, values: Float) -> tuple[float, float, float]:
+def _reach(variable: Part, values: Float) -> tuple[float, float, float]:
     """The range of the variable in training, and a round step for it."""
     if not isinstance(variable, Number):
         return 0.0, 0.0, 1.0

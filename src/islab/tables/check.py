@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,21 @@ import numpy as np
 
 from islab.core.arrays import Float
 from islab.core.names import shortened
-from islab.tables.columns import MISSING_LEVEL, Category, ColumnEncoder, LeftOut, Number
+from islab.tables.categories import Category
+from islab.tables.columns import ColumnEncoder, Variable, learn_columns
+from islab.tables.dates import Moment
+from islab.tables.frames import frame_columns, in_memory, is_frame
+from islab.tables.left_out import NAME_OF_ID, LeftOut
+from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NEAR_COPY = 0.99
+NEAR_COPY = 0.999
 LEAKS = 0.999
 MISSING_SHARE = 0.05
 FAR = 100.0
 MOST_CORRELATED = 2000
-NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,9 @@ class TableCheck:
 def check(X: Any, y: Any = None) -> TableCheck:
     """What deserves a second thought in a table, before a model is fitted.
 
-    Columns that a fit leaves out, constants, copies and near copies, rare levels, missing values,
-    numbers far from the others and, with ``y``, columns that alone tell the target.
+    Columns that cannot be used or that a fit leaves out, constants, dates, copies and near copies,
+    rare levels, missing values, numbers far from the others and, with ``y``, columns that alone
+    tell the target. A fitted model has what it made of each column in ``columns_.to_frame()``.
 
     Parameters
     ----------
@@ -79,17 +83,16 @@ def check(X: Any, y: Any = None) -> TableCheck:
     id: left out (counts the rows)
     unit: constant (nothing can be learned from it)
     """
-    import narwhals as nw
-
-    table = X if nw.dependencies.is_into_dataframe(X) else np.asarray(X, dtype=float)
-    if isinstance(table, np.ndarray):
-        names = [f"x{number}" for number in range(table.shape[1])]
+    table = in_memory(X)
+    if is_frame(table):
+        names = [str(name) for name in frame_columns(table)]
     else:
-        names = [str(name) for name in nw.from_native(table, eager_only=True).columns]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the list below says it all
-        encoder, covariates = ColumnEncoder.learn(table, names)
+        table = np.asarray(table, dtype=float)
+        names = [f"x{number}" for number in range(table.shape[1])]
+    learned = learn_columns(table, names)
+    encoder, covariates = ColumnEncoder(tuple(learned.variables), "impute"), learned.covariates
     found = [
+        *(Finding(name, "cannot be used", words) for name, words in learned.problems.items()),
         *_single_columns(encoder, covariates),
         *_copies(encoder, covariates),
         *([] if y is None else _leaks(encoder, covariates, np.asarray(y))),
@@ -103,49 +106,69 @@ def _single_columns(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
     for place, variable in enumerate(encoder.variables):
         own = covariates[:, encoder.owner_index == place]
         if isinstance(variable, LeftOut):
-            found.append(Finding(variable.name, "left out", variable.reason))
-        elif not any(variable.varies):
-            detail = "nothing can be learned from it"
-            found.append(Finding(variable.name, "constant", detail))
-        elif isinstance(variable, Category):
-            found += _of_category(variable)
-        else:
-            found += _of_number(variable, own)
+            found.append(Finding(variable.name, "left out", variable.note))
+            continue
+        if not any(variable.varies):
+            found.append(Finding(variable.name, "constant", NOTHING_TO_LEARN))
+            continue
+        if isinstance(variable, Moment):
+            found.append(Finding(variable.name, "date", variable.note))
+        if isinstance(variable, Category) and variable.n_pooled:
+            found.append(Finding(variable.name, "rare levels", variable.note))
+        missing = _missing_share(variable, own)
+        if missing >= MISSING_SHARE:
+            found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
+        if isinstance(variable, Number):
+            found += [*_group_id(variable, own[:, 0]), *_outlier(variable, own[:, 0])]
     return found
 
 
-def _of_category(variable: Category) -> list[Finding]:
-    found = []
-    if variable.n_pooled:
-        shown = ", ".join(shortened(level, 30) for level in variable.pooled[:NAMES_SHOWN])
-        more = variable.n_pooled - NAMES_SHOWN
-        detail = f"pooled: {shown}" + (f" and {more} more" if more > 0 else "")
-        found.append(Finding(variable.name, "rare levels", detail))
-    missing = dict(zip(variable.levels, variable.shares, strict=True)).get(MISSING_LEVEL, 0.0)
-    if missing >= MISSING_SHARE:
-        found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
-    return found
+def _missing_share(variable: Variable, own: Float) -> float:
+    """Of the rows, as far as a covariate marks them."""
+    marks = (f"{variable.name} {MISSING_LEVEL}", f"{variable.name}={MISSING_LEVEL}")
+    marked = [k for k, name in enumerate(variable.covariates) if name in marks]
+    return float(own[:, marked[0]].mean()) if marked else 0.0
 
 
-def _of_number(variable: Number, own: Float) -> list[Finding]:
-    found = []
-    missing = float(own[:, 1].mean()) if variable.indicator else 0.0
-    if missing >= MISSING_SHARE:
-        found.append(Finding(variable.name, "missing", f"{missing:.0%} of the rows"))
-    distance = np.abs(own[:, 0] - np.median(own[:, 0]))
+def _group_id(variable: Number, values: Float) -> list[Finding]:
+    """Whole numbers that are called an id but that rows share."""
+    if not NAME_OF_ID.search(variable.name) or np.mod(values, 1).any():
+        return []
+    detail = "read as a number; if it names groups, declare it categorical or drop it"
+    return [Finding(variable.name, "group id", detail)]
+
+
+def _outlier(variable: Number, values: Float) -> list[Finding]:
+    """A number much farther from the median than nearly all others."""
+    if variable.tails is not None:
+        values = variable.tails.restore(values)
+    distance = np.abs(values - np.median(values))
     usual = float(np.quantile(distance, 0.95))
-    if usual > 0 and distance.max() > FAR * usual:
-        value = own[distance.argmax(), 0]
-        detail = f"{value:.6g} is {distance.max() / usual:.0f} times as far from the median as most"
-        found.append(Finding(variable.name, "outlier", detail))
-    return found
+    if not usual > 0 or distance.max() <= FAR * usual:
+        return []
+    value = float(values[distance.argmax()])
+    detail = f"{value:.6g} is {distance.max() / usual:.0f} times as far from the median as most"
+    return [Finding(variable.name, "outlier", detail)]
 
 
 def _copies(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
-    """Numbers that say the same as an earlier one, exactly or nearly."""
+    """Columns that say the same as an earlier one: equal, or numbers that are nearly so."""
+    found: list[Finding] = []
+    seen: dict[bytes, str] = {}
+    for place, variable in enumerate(encoder.variables):
+        own = covariates[:, encoder.owner_index == place]
+        if any(variable.varies):
+            earlier = seen.setdefault(own.tobytes(), variable.name)
+            if earlier != variable.name:
+                found.append(Finding(variable.name, "duplicate", f"of {earlier!r}"))
+    return found + _near_copies(encoder, covariates, {finding.column for finding in found})
+
+
+def _near_copies(encoder: ColumnEncoder, covariates: Float, known: set[str]) -> list[Finding]:
+    """Numbers whose correlation with an earlier one is almost perfect."""
     owners, names = encoder.owners, encoder.names
     plain = [k for k, (own, name) in enumerate(zip(owners, names, strict=True)) if own == name]
-    plain = [k for k in plain if encoder.varies[k]][:MOST_CORRELATED]
+    plain = [k for k in plain if encoder.varies[k] and owners[k] not in known][:MOST_CORRELATED]
     if len(plain) < 2:
         return []
     correlation = np.atleast_2d(np.corrcoef(covariates[:, plain], rowvar=False))
@@ -153,10 +176,8 @@ def _copies(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
     found = []
     for later in np.flatnonzero(strongest.max(axis=1) >= NEAR_COPY):
         earlier = int(strongest[later].argmax())
-        same = (covariates[:, plain[later]] == covariates[:, plain[earlier]]).all()
         detail = f"of {names[plain[earlier]]!r}, correlation {correlation[later, earlier]:.4f}"
-        kind = "duplicate" if same else "near copy"
-        found.append(Finding(names[plain[later]], kind, detail))
+        found.append(Finding(names[plain[later]], "near copy", detail))
     return found
 
 
@@ -164,26 +185,35 @@ def _leaks(encoder: ColumnEncoder, covariates: Float, y: Any) -> list[Finding]:
     """Covariates whose ranks alone are almost those of the target, or of one of its classes."""
     import pandas as pd
 
-    numeric = pd.api.types.is_numeric_dtype(y.dtype) and len(np.unique(y)) > 2
-    targets = y[:, None].astype(float) if numeric else pd.get_dummies(pd.Series(y)).to_numpy(float)
+    if len(y) != len(covariates):
+        raise ValueError(
+            f"Got y of length {len(y)} for {len(covariates)} rows, expected one target for each."
+        )
+    known = ~pd.isna(y)
+    ranks, y = pd.DataFrame(covariates[known]).rank().to_numpy(), y[known]
+    if pd.api.types.is_numeric_dtype(y.dtype) and len(np.unique(y)) > 2:
+        strength = _rank_correlation(ranks, y)
+    else:
+        strength = _separation(ranks, pd.get_dummies(pd.Series(y)).to_numpy(float))
     found = []
-    ranks = pd.DataFrame(covariates).rank().to_numpy()
-    for k in np.flatnonzero(encoder.varies):
-        strength = max(_agreement(ranks[:, k], target, numeric) for target in targets.T)
-        if strength >= LEAKS:
-            detail = f"{encoder.names[k]!r} alone tells the target; is it known beforehand?"
-            found.append(Finding(encoder.owners[k], "leakage suspect", detail))
+    for k in np.flatnonzero(encoder.varies & (strength >= LEAKS)):
+        detail = f"{encoder.names[k]!r} alone tells the target; is it known beforehand?"
+        found.append(Finding(encoder.owners[k], "leakage suspect", detail))
     return found
 
 
-def _agreement(ranks: Float, target: Float, numeric: bool) -> float:
-    """Absolute rank correlation with a number, or distance of the AUC of a class from one half."""
+def _rank_correlation(ranks: Float, y: Float) -> Float:
+    """Absolute rank correlation of each covariate with a number."""
     from scipy.stats import rankdata
 
-    if numeric:
-        return abs(float(np.corrcoef(ranks, rankdata(target))[0, 1]))
-    n, n_in = len(target), float(target.sum())
-    if n_in in (0, n):
-        return 0.0
-    auc = (ranks @ target - n_in * (n_in + 1) / 2) / (n_in * (n - n_in))
-    return 2 * abs(float(auc) - 0.5)
+    x, target = ranks - ranks.mean(axis=0), rankdata(y) - (len(y) + 1) / 2
+    size = np.linalg.norm(x, axis=0) * np.linalg.norm(target)
+    return np.abs(target @ x) / np.maximum(size, 1.0)
+
+
+def _separation(ranks: Float, classes: Float) -> Float:
+    """How well each covariate tells a class from the others: the largest |2 AUC - 1|."""
+    n_in = classes.sum(axis=0)
+    pairs = n_in * (len(ranks) - n_in)
+    above = ranks.T @ classes - n_in * (n_in + 1) / 2
+    return np.abs(2 * above / np.maximum(pairs, 1.0) - 1)[:, pairs > 0].max(axis=1, initial=0.0)

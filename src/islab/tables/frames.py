@@ -35,9 +35,23 @@ def all_or_nothing(fit: Fit) -> Fit:
     return cast("Fit", careful)
 
 
+def in_memory(table: Any) -> Any:
+    """The table; a DuckDB relation as the Arrow table that it gives."""
+    duckdb = nw.dependencies.get_duckdb()
+    if duckdb is not None and isinstance(table, duckdb.DuckDBPyRelation):
+        return table.to_arrow_table()
+    return table
+
+
 def is_frame(table: Any) -> bool:
     """Whether it is a data frame: pandas, polars, pyarrow and others."""
     return bool(nw.dependencies.is_into_dataframe(table))
+
+
+def row_index(table: Any, n_outputs: int = 1) -> Any:
+    """The index of a pandas frame, each entry as often as there are outputs; None of others."""
+    index: Any = getattr(table, "index", None)
+    return index.repeat(n_outputs) if hasattr(index, "repeat") else None
 
 
 def n_rows(table: Any) -> int:
@@ -58,6 +72,7 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
     With ``reset`` the estimator learns names and number of columns, else they must agree.
     """
     fewest = FEWEST_ROWS if reset else 1
+    table = in_memory(table)
     if isinstance(table, str | PathLike):
         raise TypeError(f"Got X={str(table)!r}, expected data; try pandas.read_csv(X).")
     if isinstance(table, np.ma.MaskedArray):
@@ -112,11 +127,28 @@ def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
         cell = _first_text(table) if "could not convert" in str(error) else None
         if cell is None:
             raise
+        frame = _frame_of_objects(table) if kind.kind == "O" else None
+        if frame is not None:
+            options = {"ensure_all_finite": False, "ensure_min_samples": fewest, "reset": reset}
+            validate_data(estimator, table, dtype=None, **options)
+            return frame
         row, column, value = cell
         raise ValueError(
             f"Got {value!r} in column {column} (row {row}) of an array, expected numbers; try a "
             "DataFrame, whose columns may hold text."
         ) from error
+
+
+def _frame_of_objects(table: NDArray) -> Any:
+    """An array with text, which other estimators may have made of a frame, as a frame again.
+
+    None if a column has both text and numbers.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(table).infer_objects()
+    kinds = {pd.api.types.infer_dtype(column, skipna=True) for _, column in frame.items()}
+    return None if {"mixed", "mixed-integer"} & kinds else frame
 
 
 def _first_text(table: Any) -> tuple[int, int, str] | None:

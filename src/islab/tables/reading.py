@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -21,17 +22,40 @@ class Labels:
     codes: NDArray[np.intp]
     levels: tuple[str, ...]
     declared: bool  # whether the table says that the column is categorical
+    order: tuple[str, ...] = ()  # all levels that the table declares, if it orders them
 
     def __len__(self) -> int:
         return len(self.codes)
 
 
-Column = NDArray[np.float64] | Labels
+@dataclass(frozen=True)
+class Days:
+    """A column of dates: days since 1970, the time of day as their fraction; NaN where missing."""
+
+    days: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.days)
+
+
+Column = NDArray[np.float64] | Labels | Days
 
 BOOLEANS = ("False", "True")
 LONGEST_CELL = 60
 MICROSECONDS = 86_400e6  # in a day
-ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?")
+ISO_DATE = re.compile(
+    r"(\d{4}([-/])\d{2}\2\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?)(?:Z|[+-]\d{2}:?\d{2})?"
+)
+WORDED_DATE = re.compile(r"[A-Za-z]{3,9} \d{1,2},? \d{4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}")
+WORDED_DATES = (
+    "%b %d %Y",
+    "%b %d, %Y",
+    "%B %d %Y",
+    "%B %d, %Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+)
 
 
 class UnusableCell(ValueError):
@@ -49,57 +73,77 @@ class UnusableCell(ValueError):
         return UnusableCell, (self.found, self.row, self.rest)
 
 
-def columns_of(
-    table: Any, names: list[str], ignored: Collection[str] = (), text: Collection[str] = ()
-) -> Iterator[tuple[str, Column]]:
-    """Name and content of each column of an array or of a data frame.
+class UnusableColumns(ValueError):
+    """All columns that cannot be used, with what is wrong in each."""
 
-    Those ``ignored`` are NaN; those of ``text`` stay text even if all of it spells dates.
-    """
+    def __init__(self, problems: dict[str, str]) -> None:
+        many = [f"Got {len(problems)} columns that cannot be used:"] if len(problems) > 1 else []
+        super().__init__("\n".join([*many, *problems.values()]))
+        self.problems = problems
+
+    def __reduce__(self) -> Any:
+        return UnusableColumns, (self.problems,)
+
+
+def sources_of(table: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Name and content, not yet read, of each column of an array or of a data frame."""
     if isinstance(table, np.ndarray):
-        for number, name in enumerate(names):
-            yield name, table[:, number].astype(np.float64)
+        yield from zip(names, table.T, strict=True)
         return
     import narwhals as nw
 
     frame = nw.from_native(table, eager_only=True)
-    for name, series in zip(names, frame.iter_columns(), strict=True):
-        if name in ignored:
-            yield name, np.full(len(series), np.nan)
-            continue
-        try:
-            column = _read(series, name)
-            if isinstance(column, Labels) and name not in text:
-                column = _days_if_dates(column)
-            if isinstance(column, Labels):
-                "".join(column.levels).encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
-                f"{name!r}, expected Unicode; try to read the file with its own encoding."
-            ) from error
-        yield name, column
+    yield from zip(names, frame.iter_columns(), strict=True)
 
 
-def date_columns(table: Any) -> set[int]:
-    """Places of the columns of a data frame that hold dates, or text, which may spell dates."""
-    if isinstance(table, np.ndarray):
-        return set()
-    import narwhals as nw
+def read_column(source: Any, name: str, *, text: bool = False) -> Column:
+    """A column as numbers, labels or days; with ``text`` dates that are spelled stay text."""
+    if isinstance(source, np.ndarray):
+        return source.astype(np.float64)
+    try:
+        column = _read(source, name)
+        if isinstance(column, Labels) and not text:
+            column = _days_if_dates(column)
+        if isinstance(column, Labels):
+            "".join(column.levels).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
+            f"{name!r}, expected Unicode; try to read the file with its own encoding."
+        ) from error
+    return column
 
-    found = set()
-    for place, series in enumerate(nw.from_native(table, eager_only=True).iter_columns()):
-        kind = series.dtype
-        if kind == nw.Object:
-            text = any(isinstance(value, str) for value in series.drop_nulls().head(1).to_list())
-        else:
-            text = kind == nw.String
-        if text or kind in (nw.Date, nw.Datetime):
-            found.add(place)
-    return found
+
+def check_cells(column: Column, name: str, missing: str) -> None:
+    """Refuses infinite values, and missing ones if the user wants that."""
+    if isinstance(column, Labels):
+        absent = column.codes == -1
+    else:
+        numbers = column.days if isinstance(column, Days) else column
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            row = int(infinite.argmax())
+            raise UnusableCell(
+                f"Got {numbers[row]} in column {name!r}",
+                row,
+                ", expected finite numbers; try to replace infinity by the largest value that "
+                "makes sense, or by NaN.",
+            )
+        absent = np.isnan(numbers)
+    if missing == "error" and absent.any():
+        raise UnusableCell(
+            f"Got missing='error' and NaN in column {name!r}",
+            int(absent.argmax()),
+            ", expected no missing values; try missing='impute', or impute them beforehand.",
+        )
 
 
-def labelled(values: Any, declared: bool) -> Labels:
+def wrong_kind(found: str, name: str, expected: str) -> ValueError:
+    """The error for a later column of another kind than in training."""
+    return ValueError(f"Got {found} in column {name!r}, expected {expected}, as in training.")
+
+
+def labelled(values: Any, declared: bool, order: Iterable[Any] = ()) -> Labels:
     """Values as labels; those that are spelled alike are one level."""
     import pandas as pd
 
@@ -109,7 +153,7 @@ def labelled(values: Any, declared: bool) -> Labels:
     if len(levels) < len(spelled):
         # The last entry serves code -1, a missing value.
         codes = np.array([*map(levels.index, spelled), -1])[codes]
-    return Labels(np.asarray(codes), levels, declared)
+    return Labels(np.asarray(codes), levels, declared, tuple(dict.fromkeys(map(_label, order))))
 
 
 def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
@@ -145,15 +189,18 @@ def _read(series: Any, name: str) -> Column:
     if kind in (nw.Date, nw.Datetime):
         if getattr(kind, "time_zone", None):
             series = series.dt.replace_time_zone(None)  # as a clock on the wall shows it
-        return _in_days(series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]"))
+        times = series.cast(nw.Datetime("us")).to_numpy()
+        return Days(_in_days(times.astype("datetime64[us]")))
     if kind == nw.Duration:
         return _in_days(series.cast(nw.Duration("us")).to_numpy().astype("timedelta64[us]"))
     if kind in (nw.String, nw.Categorical, nw.Enum):
         # Not all frames keep what is missing in a categorical column.
         values = np.where(series.is_null().to_numpy(), None, series.to_numpy())
-        return labelled(values, declared=kind != nw.String)
+        return labelled(values, declared=kind != nw.String, order=_order(series))
     values = series.to_list()
     if kind in (nw.Object, nw.Unknown):
+        if all(isinstance(value, date) for value in values if not _is_missing(value)):
+            return _days_of_objects(values)
         text = [isinstance(value, str) for value in values if not _is_missing(value)]
         if all(text):
             return labelled(values, declared=False)
@@ -165,9 +212,22 @@ def _read(series: Any, name: str) -> Column:
     example = next(value for value in values if not _is_missing(value))
     raise ValueError(
         f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, "
-        "booleans or text; try to derive such columns from it (from a date: the year, the month, "
-        "the days since a start) or drop it."
+        "booleans, text or dates; try to derive such columns from it or to drop it."
     )
+
+
+def _order(series: Any) -> Iterable[Any]:
+    """The levels of a categorical column in the order that it declares, if it does."""
+    import narwhals as nw
+
+    native = series.to_native()
+    kind = getattr(native, "dtype", None) or getattr(native, "type", None)
+    if getattr(kind, "ordered", False):  # pandas and Arrow
+        categories = getattr(kind, "categories", None)
+        if categories is not None:
+            return categories
+        return native.unify_dictionaries().chunk(0).dictionary.to_pylist()
+    return getattr(kind, "categories", ()) if series.dtype == nw.Enum else ()
 
 
 def _in_days(times: NDArray) -> NDArray[np.float64]:
@@ -175,18 +235,52 @@ def _in_days(times: NDArray) -> NDArray[np.float64]:
     return np.where(np.isnat(times), np.nan, times.astype(np.int64) / MICROSECONDS)
 
 
+def _days_of_objects(values: list[Any]) -> Days:
+    """Dates that are objects of Python's; times as a clock on the wall shows them."""
+    shown = [
+        None
+        if _is_missing(value)
+        else value.replace(tzinfo=None)
+        if isinstance(value, datetime)
+        else value
+        for value in values
+    ]
+    return Days(_in_days(np.array(shown, dtype="datetime64[us]")))
+
+
 def _days_if_dates(column: Labels) -> Column:
     """Text that spells dates, such as 2024-05-31 or 2024-05-31 14:30, as days; else as it is."""
-    import pandas as pd
-
-    if column.declared or not all(map(ISO_DATE.fullmatch, column.levels)):
+    if column.declared or not column.levels:
         return column
-    try:
-        times = pd.to_datetime(list(column.levels), format="ISO8601").to_numpy()
-    except ValueError:  # 2024-02-30
+    times = _times(column.levels)
+    if times is None:
         return column
     # The last entry serves code -1, a missing value.
-    return np.append(_in_days(times.astype("datetime64[us]")), np.nan)[column.codes]
+    return Days(np.append(_in_days(times.astype("datetime64[us]")), np.nan)[column.codes])
+
+
+def _times(levels: tuple[str, ...]) -> NDArray | None:
+    """The times that all of these spell: ISO dates, or such as Jun 12 1998; else None.
+
+    An offset from universal time is passed over, as that of a column with a time zone is. What
+    could be day and month or month and day is no date for sure.
+    """
+    import pandas as pd
+
+    formats: tuple[str, ...]
+    iso = [ISO_DATE.fullmatch(level) for level in levels]
+    if all(iso):
+        shown, formats = [match[1].replace("/", "-") for match in iso if match], ("ISO8601",)
+    elif not WORDED_DATE.fullmatch(levels[0]):
+        return None
+    else:
+        shown, formats = list(levels), WORDED_DATES
+    for spelling in formats:
+        try:
+            return pd.to_datetime(shown, format=spelling).to_numpy()
+        except ValueError:  # 2024-02-30
+            continue
+    return None
 
 
 def _label(value: Any) -> str:

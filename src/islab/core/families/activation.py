@@ -1,8 +1,9 @@
 """What an activation is, and the five that come with the package.
 
 To add one, write a subclass of :class:`Activation` and register it in ``families/__init__.py``.
-Without a ``kernel`` the torch engine learns networks with it; a compiled version is a struct and a
-line of the list in ``families.h``.
+Without a ``kernel`` the torch engine learns networks with it and numpy predicts. A compiled version
+is a struct and a line of the list in ``families.h``: in ``learn/engines/native`` for learning, in
+``core/native`` for predictions.
 """
 
 from __future__ import annotations

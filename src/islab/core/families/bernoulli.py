@@ -13,6 +13,7 @@ from islab.core import expressions
 from islab.core.equations import sigmoid, softplus
 from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import Array, ClassLikelihood, Float, Words, checked_levels
+from islab.core.families.mixtures import sample_quantiles
 from islab.core.families.spelling import Kernel
 
 
@@ -58,6 +59,12 @@ class Bernoulli(ClassLikelihood):
 
     def class_probabilities(self, response: Float) -> Float:
         return np.concatenate([1 - response, response], axis=-1)
+
+    def class_quantiles(self, response: Float, levels: Float) -> Float:
+        # Of no what is left of yes, from the other end.
+        found = sample_quantiles(response, np.concatenate([levels, 1 - levels]))
+        yes, rest = np.split(found, 2)
+        return np.concatenate([1 - rest, yes], axis=-1)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return f"1/(1 + exp(-{eta}))"

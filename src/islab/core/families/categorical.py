@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import expressions
+from islab.core.equations import exponential
 from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import Array, ClassLikelihood, Float, Words
 from islab.core.families.spelling import Kernel
@@ -49,7 +50,7 @@ class Categorical(ClassLikelihood):
 
     def mean(self, eta: Array) -> Array:
         xp = array_namespace(eta)
-        grown = xp.exp(eta - xp.max(eta, axis=-1, keepdims=True))
+        grown = exponential(eta - xp.max(eta, axis=-1, keepdims=True))
         return grown / xp.sum(grown, axis=-1, keepdims=True)
 
     def hessian_roots(self, eta: Float, noise: Float) -> Float:

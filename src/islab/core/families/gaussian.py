@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from islab.core.expressions import Expression, Let, call, exp, greater, polynomial, where
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
+from islab.core.families.mixtures import Location, location_quantiles
 from islab.core.families.spelling import Kernel, StandardNoise
 
-NEWTON_STEPS = 50
 # Hart's rational function: the normal tail is exp(-z^2/2) times the one by the other.
 TAIL_ABOVE = (
     *(3.52624965998911e-2, 0.700383064443688, 6.37396220353165, 33.912866078383),
@@ -91,9 +91,11 @@ class Gaussian(Likelihood):
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        sd = np.sqrt(noise)
-        return np.stack(
-            [_mixture_quantile(draws, sd, p) for p in checked_levels(levels).ravel().tolist()]
+        return location_quantiles(
+            Location("normal", _quantile, _share, _density),
+            draws,
+            np.sqrt(noise),
+            checked_levels(levels).ravel(),
         )
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
@@ -109,27 +111,17 @@ class Gaussian(Likelihood):
         return noise
 
 
-def _mixture_quantile(centres: Float, sd: Float, level: float) -> Float:
-    """Quantile of an equal mixture of normals over the first axis; each may have its own ``sd``.
+def _quantile(level: Float) -> Float:
+    from scipy.special import ndtri
 
-    Newton's steps from the quantile of a normal with the same moments, kept inside a bracket
-    that shrinks: a step that would leave it goes to the middle.
-    """
-    from scipy.special import ndtr, ndtri
+    return ndtri(level)
 
-    reach = ndtri(level)
-    ends = centres + reach * sd
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    own = sd**2 if sd.ndim < centres.ndim else (sd**2).mean(axis=0)
-    x = centres.mean(axis=0) + reach * np.sqrt(centres.var(axis=0) + own)
-    for _ in range(NEWTON_STEPS):
-        x = np.where((x >= low) & (x <= high), x, (low + high) / 2)
-        score = (x - centres) / sd
-        excess = ndtr(score).mean(axis=0) - level
-        density = (np.exp(-0.5 * score * score) / sd).mean(axis=0) / np.sqrt(2 * np.pi)
-        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
-        step = excess / np.maximum(density, np.finfo(float).tiny)
-        x = x - step
-        if (np.abs(step) <= 1e-10 * np.sqrt(own)).all():
-            break
-    return np.clip(x, low, high)
+
+def _share(z: Float) -> Float:
+    from scipy.special import ndtr
+
+    return ndtr(z)
+
+
+def _density(z: Float) -> Float:
+    return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core.expressions import Expression, Let
+from islab.core.families.mixtures import sample_quantiles
 from islab.core.families.spelling import Kernel, StandardNoise
 
 Array = Any
@@ -273,6 +274,10 @@ class ClassLikelihood(Likelihood):
     def class_probabilities(self, response: Float) -> Float:
         """Probabilities (..., classes) from the response (..., outputs)."""
         raise NotImplementedError
+
+    def class_quantiles(self, response: Float, levels: Float) -> Float:
+        """Quantiles over draws of the probabilities, (levels, rows, classes)."""
+        return sample_quantiles(self.class_probabilities(response), levels)
 
 
 def checked_levels(levels: ArrayLike) -> Float:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from islab.core.expressions import Expression
 from islab.core.families.likelihood import Array, Float, checked_levels
+from islab.core.families.mixtures import count_quantiles
 from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
 from islab.core.families.spelling import Kernel
 
 LEAST_DISPERSION, DISPERSION_STEP = 1e-4, 4.0
-FARTHEST_SDS = 80
 
 
 class NegativeBinomial(Poisson):
@@ -93,25 +93,8 @@ class NegativeBinomial(Poisson):
         return np.asarray(rng.poisson(self.mean(eta) * rng.gamma(size) / size), dtype=float)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        from scipy.special import betainc
-
-        rate = self.mean(draws)
-        size = 1 / np.asarray(noise, dtype=float)
-        share = size / (size + rate)
-        levels = checked_levels(levels).reshape(-1, 1, 1)
-        low = np.full((len(levels), *rate.shape[1:]), -1.0)
-        reach = rate + FARTHEST_SDS * np.sqrt(self.variance(draws, noise))
-        high = np.broadcast_to(np.ceil(10 + reach.max(axis=0)), low.shape)
-        for _ in range(64):
-            middle = np.floor((low + high) / 2)
-            going = (middle > low) & (middle < high)
-            if not going.any():
-                break
-            up_to = [betainc(size, np.maximum(m, 0) + 1, share).mean(axis=0) for m in middle]
-            below = np.stack(up_to) < levels
-            low = np.where(going & below, middle, low)
-            high = np.where(going & ~below, middle, high)
-        return high
+        noise = np.asarray(noise, dtype=float)
+        return count_quantiles(self.mean(draws), noise, checked_levels(levels).ravel(), _share)
 
     # The share of counts up to k is summed from 0, by the ratio of neighbouring terms.
     javascript = """{
@@ -145,6 +128,13 @@ class NegativeBinomial(Poisson):
     return Math.round(bisected(below, share, 0, most));
   },
 }""".replace("LARGEST_LOG_RATE", str(LARGEST_LOG_RATE))
+
+
+def _share(count: Float, rate: Float, dispersion: Float) -> Float:
+    from scipy.special import betainc
+
+    size = 1 / dispersion
+    return betainc(size, count + 1, size / (size + rate))
 
 
 def _log_rate(eta: Array) -> Array:

@@ -9,8 +9,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.equations import exponential
 from islab.core.expressions import Expression, Let, exp, largest
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
+from islab.core.families.mixtures import count_quantiles
 from islab.core.families.spelling import Kernel
 
 LARGEST_LOG_RATE = 20.0
@@ -88,7 +90,7 @@ class Poisson(Likelihood):
     def mean(self, eta: Array) -> Array:
         xp = array_namespace(eta)
         capped = xp.clip(eta, max=LARGEST_LOG_RATE)
-        return xp.exp(capped) * (1 + eta - capped)
+        return exponential(capped) * (1 + eta - capped)
 
     def gradient(self, y: Array, eta: Array, noise: Array) -> Array:
         xp = array_namespace(eta)
@@ -104,22 +106,7 @@ class Poisson(Likelihood):
         return np.asarray(rng.poisson(self.mean(eta)), dtype=float)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        from scipy.special import pdtr
-
-        rate = self.mean(draws)
-        levels = checked_levels(levels).reshape(-1, 1, 1)
-        low = np.full((len(levels), *rate.shape[1:]), -1.0)
-        largest = rate.max(axis=0)
-        high = np.broadcast_to(np.ceil(10 + largest + 20 * np.sqrt(largest)), low.shape)
-        for _ in range(64):
-            middle = np.floor((low + high) / 2)
-            going = (middle > low) & (middle < high)
-            if not going.any():
-                break
-            below = np.stack([pdtr(m, rate).mean(axis=0) for m in middle]) < levels
-            low = np.where(going & below, middle, low)
-            high = np.where(going & ~below, middle, high)
-        return high
+        return count_quantiles(self.mean(draws), None, checked_levels(levels).ravel(), _share)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         cap = LARGEST_LOG_RATE
@@ -191,6 +178,12 @@ class Poisson(Likelihood):
   },
 }"""
     ).replace("LARGEST_LOG_RATE", str(LARGEST_LOG_RATE))
+
+
+def _share(count: Float, rate: Float, _dispersion: None) -> Float:
+    from scipy.special import pdtr
+
+    return pdtr(count, rate)
 
 
 def _log_factorial(y: Array) -> Array:

@@ -15,7 +15,8 @@ class Kernel:
     Attributes
     ----------
     name : str
-        Its line in ``learn/engines/native/families.h``.
+        Its line in ``learn/engines/native/families.h``, and of an activation in
+        ``core/native/families.h``.
     constant : float
         The number that its struct is built with; 0 for those that need none.
     """

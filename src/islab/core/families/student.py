@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from islab.core.expressions import Expression, call
 from islab.core.families.gaussian import Gaussian
 from islab.core.families.likelihood import Array, Float, checked_levels
+from islab.core.families.mixtures import Location, location_quantiles
 from islab.core.families.spelling import Kernel, StandardNoise
 
 DF = 4.0
 LOG_CONSTANT = lgamma((DF + 1) / 2) - lgamma(DF / 2) - log(DF * pi) / 2
-BISECTIONS, BIAS_STEPS, SMALLEST_NOISE = 60, 50, 1e-12
+BIAS_STEPS, SMALLEST_NOISE = 50, 1e-12
 
 
 def _standard_share(z: Expression) -> Expression:
@@ -103,22 +104,26 @@ class StudentT(Gaussian):
         return eta + np.sqrt(noise) * rng.standard_t(DF, eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        from scipy.special import stdtrit
+        return location_quantiles(
+            Location("student_4", _quantile, _share, _density),
+            draws,
+            np.sqrt(noise),
+            checked_levels(levels).ravel(),
+        )
 
-        scale = np.sqrt(noise)
-        found = []
-        for level in checked_levels(levels).ravel().tolist():
-            ends = draws + stdtrit(DF, level) * scale
-            low, high = ends.min(axis=0), ends.max(axis=0)
-            for _ in range(BISECTIONS):
-                middle = (low + high) / 2
-                below = _share((middle - draws) / scale).mean(axis=0) < level
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            found.append((low + high) / 2)
-        return np.stack(found)
+
+def _quantile(level: Float) -> Float:
+    from scipy.special import stdtrit
+
+    return stdtrit(DF, level)
 
 
 def _share(z: Float) -> Float:
     """Distribution function of Student's t with 4 degrees of freedom."""
     part = z / np.sqrt(4 + z * z)
     return 0.5 + part * (3 - part * part) / 4
+
+
+def _density(z: Float) -> Float:
+    """Its derivative."""
+    return 12 / (4 + z * z) ** 2.5

@@ -255,7 +255,8 @@ def run_side_by_side(
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
     jobs = (delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report) for sampler in samplers)
-    Parallel(n_jobs=n_jobs, prefer="threads")(jobs)
+    # Chains of compiled code cannot leave the process, whatever backend the caller runs on.
+    Parallel(n_jobs=n_jobs, require="sharedmem")(jobs)
 
 
 def sample_chains(
@@ -321,10 +322,10 @@ def make_chain(
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
     weight, offset = problem.sample_weight, problem.offset
     return native.Chain(
-        x=np.ascontiguousarray(problem.x.T, dtype=float),
-        y=np.ascontiguousarray(problem.y.T, dtype=float),
-        weight=np.zeros(0) if weight is None else weight,
-        offset=np.zeros(0) if offset is None else np.ascontiguousarray(offset.T, dtype=float),
+        x=_rounded(problem.x.T),
+        y=_rounded(problem.y.T),
+        weight=np.zeros(0) if weight is None else _rounded(weight),
+        offset=np.zeros(0) if offset is None else _rounded(offset.T),
         hidden=list(architecture.hidden),
         input_skip=architecture.input_skip,
         activation=architecture.activation,
@@ -338,6 +339,15 @@ def make_chain(
         tau2=start.tau2,
         noise=start.noise,
     )
+
+
+def _rounded(values: Float) -> Float:
+    """Data in single precision, so that rounding on the way here does not change the draws.
+
+    A chain makes other decisions for other numbers, however little they differ: the same table in
+    another unit would have other draws.
+    """
+    return np.ascontiguousarray(np.asarray(values, dtype=np.float32), dtype=float)
 
 
 def _joined(

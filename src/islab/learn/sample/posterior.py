@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
 from islab.core.leave_one_out import leave_one_out, stacking_weights
-from islab.core.sampled import ChainDraws, SampledPosterior
+from islab.core.mixing import bulk_size, rhat
+from islab.core.sampled import ChainDraws, PredictionMixing, SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines.base import Problem
@@ -37,6 +38,8 @@ from islab.learn.sample.readable import choose_network
 Float = NDArray[np.floating]
 
 FEWEST_DRAWS = 20
+LARGEST_K = 0.7
+ROWS_WATCHED = 50
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ def sample_posterior(
     close(folder, interrupted)
     drawn = [k for k, sampler in enumerate(samplers) if sampler.n_draws >= FEWEST_DRAWS]
     chains = tuple(samplers[k].draws() for k in drawn)
-    elpd = np.array([leave_one_out(chain.row_log_likelihood)[0] for chain in chains])
+    left_out = [leave_one_out(chain.row_log_likelihood) for chain in chains]
+    elpd = np.array([each[0] for each in left_out])
+    unreliable = np.mean([(each[1] > LARGEST_K).mean() for each in left_out])
     weights = stacking_weights(elpd)
 
     def make(start: Start, seed: int, price: float) -> Any:
@@ -158,6 +163,7 @@ def sample_posterior(
         chain_weights=weights,
         network=best.network(architecture, likelihood),
         price=price,
+        mixing=_prediction_mixing(architecture, problem, chains, float(unreliable)),
         n_weights_initial=architecture.n_weights,
     )
     return found, interrupted
@@ -174,6 +180,20 @@ def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
     for array in arrays:
         owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
     return owner.hexdigest()
+
+
+def _prediction_mixing(
+    architecture: Architecture,
+    problem: Problem,
+    chains: Sequence[ChainDraws],
+    unreliable: float,
+) -> PredictionMixing:
+    """R-hat and effective draws of the predictor of some training rows."""
+    rows = problem.x[:: 1 + problem.n_rows // ROWS_WATCHED]
+    n_draws = min(chain.n_draws for chain in chains)
+    drawn = [chain.predictor(architecture, rows)[:n_draws].reshape(n_draws, -1) for chain in chains]
+    values = np.array(drawn)
+    return PredictionMixing(float(rhat(values).max()), float(bulk_size(values).min()), unreliable)
 
 
 def _without_rows(chain: ChainDraws) -> ChainDraws:

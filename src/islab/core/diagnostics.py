@@ -1,0 +1,195 @@
+"""How far the draws of chains can be trusted: convergence, acceptance, agreement of chains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from islab.core.dependencies import needed
+from islab.core.mixing import bulk_size, mean_error, rhat
+from islab.core.sampled import SampledPosterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Float = NDArray[np.floating]
+
+LARGEST_RHAT, FEWEST_EFFECTIVE = 1.05, 100
+LARGEST_GAP = 0.5  # between chains, of the probability that a variable is used
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnostics:
+    """Convergence of the chains of a sampled posterior.
+
+    Attributes
+    ----------
+    quantities : DataFrame
+        For the predictions of training rows (the worst of them), the log likelihood, the number of
+        used weights, the noise variance and the use of each variable: mean, standard deviation,
+        Monte Carlo standard error, rank-normalised R-hat and effective number of draws.
+    moves : DataFrame
+        Proposed and accepted moves of each kind, over all chains.
+    chains : DataFrame
+        Share, draws, mean log likelihood and mean number of used weights of each chain.
+    pareto_k : float
+        Share of training rows whose leave-one-out density is unreliable (Pareto k above 0.7).
+    """
+
+    quantities: pd.DataFrame
+    moves: pd.DataFrame
+    chains: pd.DataFrame
+    pareto_k: float
+
+    def to_frame(self, table: str = "quantities") -> pd.DataFrame:
+        """One of the tables: ``"quantities"``, ``"moves"`` or ``"chains"``."""
+        tables = ("quantities", "moves", "chains")
+        if table not in tables:
+            raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
+        return getattr(self, table)
+
+    @property
+    def converged(self) -> bool:
+        """Whether R-hat of the predictions and their effective number of draws are good."""
+        worst = self.quantities.loc["predictions"]
+        return bool(worst["rhat"] <= LARGEST_RHAT and worst["ess_bulk"] >= FEWEST_EFFECTIVE)
+
+    @property
+    def words(self) -> str:
+        """One line to print."""
+        worst, n_chains = self.quantities.loc["predictions"], len(self.chains)
+        line = f"{n_chains} chains, R-hat of predictions {worst['rhat']:.2f}, "
+        line += f"{worst['ess_bulk']:.0f} effective draws"
+        return line if worst["rhat"] <= LARGEST_RHAT else f"{line}: chains found different networks"
+
+    def __str__(self) -> str:
+        parts = [self.words, "", self.quantities.to_string(float_format="{:.3g}".format)]
+        parts += ["", self.moves.to_string(float_format="{:.2f}".format)]
+        return "\n".join([*parts, "", self.chains.to_string(float_format="{:.3g}".format)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        tables = (self.quantities, self.moves, self.chains)
+        shown = "".join(table.to_html(float_format="{:.3g}".format) for table in tables)
+        return f"<div><p>{escape(self.words)}</p>{shown}</div>"
+
+
+def diagnose(posterior: SampledPosterior) -> Diagnostics:
+    """Convergence of the chains of a sampled posterior."""
+    import pandas as pd
+
+    traces = _traces(posterior)
+    values = np.concatenate([traces[name][..., None] for name in traces], axis=2)
+    predictions = posterior.mixing
+    lines = pd.DataFrame(
+        {
+            "mean": values.mean(axis=(0, 1)),
+            "sd": values.std(axis=(0, 1)),
+            "mcse": mean_error(values),
+            "rhat": rhat(values),
+            "ess_bulk": bulk_size(values),
+        },
+        index=pd.Index(list(traces), name="quantity"),
+    )
+    worst = pd.DataFrame(
+        {"rhat": predictions.rhat, "ess_bulk": predictions.ess}, index=["predictions"]
+    )
+    return Diagnostics(
+        quantities=pd.concat([worst.reindex(columns=lines.columns), lines]).rename_axis("quantity"),
+        moves=_moves(posterior),
+        chains=_chains(posterior),
+        pareto_k=predictions.pareto_k,
+    )
+
+
+def disagreeing_variable(posterior: SampledPosterior) -> tuple[str, float, float] | None:
+    """The variable on whose use chains differ most, with the extremes, if they differ much."""
+    names, used = posterior.used_variables()
+    by_chain = np.array([each.mean(axis=0) for each in used])
+    lowest, highest = by_chain.min(axis=0), by_chain.max(axis=0)
+    if not len(names) or (highest - lowest).max() <= LARGEST_GAP:
+        return None
+    worst = int((highest - lowest).argmax())
+    return names[worst], float(lowest[worst]), float(highest[worst])
+
+
+def to_arviz(posterior: SampledPosterior) -> Any:
+    """The draws as ArviZ takes them: what has the same meaning in every draw.
+
+    Hidden units have no identity across draws, so their weights are not there: the group
+    ``posterior`` has ``used`` (by variable), ``nonlinear`` (by covariate), ``n_used_weights``,
+    ``noise`` and ``log_likelihood``, of all rows together.
+    """
+    base = needed("arviz_base", "ArviZ data", "arviz")
+    n_draws = min(chain.n_draws for chain in posterior.chains)
+    names, used = posterior.used_variables()
+    scale, net = posterior.data_scale, posterior.architecture
+    values = {
+        "used": [each[:n_draws].astype(np.int8) for each in used],
+        "nonlinear": [c.bends_covariate(net)[:n_draws].astype(np.int8) for c in posterior.chains],
+        "n_used_weights": [chain.sizes[:n_draws] for chain in posterior.chains],
+        "noise": [chain.noise[:n_draws] for chain in posterior.chains],
+        "log_likelihood": [chain.log_likelihood[:n_draws] for chain in posterior.chains],
+    }
+    return base.from_dict(
+        {"posterior": {name: np.array(value) for name, value in values.items()}},
+        coords={
+            "variable": list(names),
+            "covariate": list(scale.names),
+            "output": list(scale.outputs),
+        },
+        dims={"used": ["variable"], "nonlinear": ["covariate"], "noise": ["output"]},
+    )
+
+
+def _traces(posterior: SampledPosterior) -> dict[str, Float]:
+    """Quantities that have the same meaning in every draw, each (chains, draws)."""
+    n_draws = min(chain.n_draws for chain in posterior.chains)
+    names, used = posterior.used_variables()
+    traces: dict[str, list[NDArray]] = {
+        "log likelihood": [chain.log_likelihood for chain in posterior.chains],
+        "used weights": [chain.sizes for chain in posterior.chains],
+    }
+    for number, output in enumerate(posterior.data_scale.outputs):
+        noise = [chain.noise[:, number] for chain in posterior.chains]
+        if np.ptp(np.concatenate(noise)) > 0:
+            traces[f"noise variance of {output}"] = noise
+    for number, name in enumerate(names):
+        traces[f"{name} is used"] = [each[:, number] for each in used]
+    return {
+        name: np.array([each[:n_draws] for each in trace]).astype(float)
+        for name, trace in traces.items()
+    }
+
+
+def _moves(posterior: SampledPosterior) -> pd.DataFrame:
+    import pandas as pd
+
+    lines = {}
+    for name in posterior.chains[0].moves:
+        accepted, proposed = (sum(c.moves[name][k] for c in posterior.chains) for k in (0, 1))
+        lines[name] = {
+            "proposed": proposed,
+            "accepted": accepted,
+            "rate": accepted / proposed if proposed else np.nan,
+        }
+    return pd.DataFrame.from_dict(lines, orient="index").rename_axis("move")
+
+
+def _chains(posterior: SampledPosterior) -> pd.DataFrame:
+    import pandas as pd
+
+    chains = posterior.chains
+    return pd.DataFrame(
+        {
+            "share": posterior.chain_weights,
+            "draws": [chain.n_draws for chain in chains],
+            "log_likelihood": [chain.log_likelihood.mean() for chain in chains],
+            "used_weights": [chain.sizes.mean() for chain in chains],
+        }
+    ).rename_axis("chain")

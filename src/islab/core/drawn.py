@@ -1,0 +1,253 @@
+"""Draws of networks, each with the few weights it uses: what predictions and explanations need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from islab.core import families
+from islab.core.architecture import Architecture
+from islab.core.arrays import Float, Index
+from islab.core.native import compiled, instructions
+from islab.core.network import forward, preactivations, slopes
+from islab.core.paths import active_weights
+
+if TYPE_CHECKING:
+    from islab.core.native._networks import Networks
+
+NUMBERS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnNetworks:
+    """Networks of one architecture. The edges of all draws stand one after the other.
+
+    Compiled code goes over the edges alone; without it, and for activations that it does not
+    know, :mod:`islab.core.network` does the same on all weights. Results agree to rounding.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    slots, weights : (edges of all draws,)
+        Flat position in the architecture and value of each weight.
+    ends : (draws,)
+        Where the edges of each draw end.
+    biases : (draws, units)
+    """
+
+    architecture: Architecture
+    slots: Index
+    weights: Float
+    ends: Index
+    biases: Float
+
+    @classmethod
+    def from_dense(cls, architecture: Architecture, weights: Float, biases: Float) -> DrawnNetworks:
+        """Of flat weights (draws, weights), most of them 0, and biases (draws, units)."""
+        draws, slots = np.nonzero(weights)
+        ends = np.cumsum(np.bincount(draws, minlength=len(weights)))
+        return cls(architecture, slots, weights[draws, slots], ends, biases)
+
+    @classmethod
+    def joined(cls, parts: Sequence[DrawnNetworks]) -> DrawnNetworks:
+        """The draws of several, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = np.cumsum([0, *(len(part.slots) for part in parts[:-1])])
+        return cls(
+            parts[0].architecture,
+            np.concatenate([part.slots for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.ends + at for part, at in zip(parts, starts, strict=True)]),
+            np.concatenate([part.biases for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, draws: slice) -> DrawnNetworks:
+        """Some of the draws, neighbours."""
+        first, last, step = draws.indices(len(self))
+        if step != 1:
+            raise ValueError(f"Got draws {draws}, expected neighbours.")
+        bounds = np.concatenate([[0], self.ends])
+        edges = slice(bounds[first], bounds[max(first, last)])
+        return DrawnNetworks(
+            self.architecture,
+            self.slots[edges],
+            self.weights[edges],
+            self.ends[first:last] - bounds[first],
+            self.biases[first:last],
+        )
+
+    def dense(self) -> tuple[Float, Float]:
+        """All weights (draws, weights) and biases (draws, units)."""
+        flat = np.zeros((len(self), self.architecture.n_weights))
+        draws = np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
+        flat[draws, self.slots] = self.weights
+        return flat, self.biases
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code computes what is asked for."""
+        return self._compiled is not None
+
+    @cached_property
+    def covariates(self) -> Index:
+        """The covariates that some draw uses, rising: those on a path to an output."""
+        if self._compiled is not None:
+            return self._compiled.used.astype(np.intp)
+        used = np.zeros(self.architecture.n_covariates, dtype=bool)
+        for part in self._in_parts(self.architecture.n_weights):
+            kept = part.dense()[0] != 0
+            active = active_weights(self.architecture, kept)
+            used |= self.architecture.covariate_matrix(active).any(axis=(0, 1))
+        return np.flatnonzero(used)
+
+    # -- over rows ------------------------------------------------------------------------
+
+    def predictor(self, x: Float) -> Float:
+        """Linear predictor for standardised rows (rows, covariates), (draws, rows, outputs)."""
+        x = self._checked(x)
+        if self._compiled is not None:
+            return self._compiled.predictor(x)
+        parts = self._in_parts(self.architecture.n_weights)
+        return np.concatenate([forward(self.architecture, *part.dense(), x) for part in parts])
+
+    def slopes(self, x: Float) -> tuple[Float, Float]:
+        """The predictor (draws, rows, outputs) and its gradient by the used covariates.
+
+        Returns
+        -------
+        predictor : (draws, rows, outputs)
+        gradient : (draws, rows, outputs, used covariates)
+            By standardised covariates, those of :attr:`covariates`.
+        """
+        x = self._checked(x)
+        if self._compiled is not None:
+            return self._compiled.slopes(x)
+        net = self.architecture
+        cost = net.n_weights + len(x) * (net.n_units + net.n_outputs * net.n_covariates)
+        found = [slopes(net, *part.dense(), x) for part in self._in_parts(cost)]
+        predictor, gradient = (np.concatenate(each) for each in zip(*found, strict=True))
+        return predictor, gradient[..., self.covariates]
+
+    def contributions(self, start: Float, end: Float) -> Float:
+        """What each used covariate adds to the predictor on the straight way to each row.
+
+        Parameters
+        ----------
+        start : (1, covariates) or (rows, covariates)
+            Where the way begins, standardised.
+        end : (rows, covariates)
+
+        Returns
+        -------
+        (draws, rows, used covariates, outputs)
+            ``(end - start)`` times the mean gradient on the way: exact integrated gradients, which
+            add up to the difference of the predictors. Covariates are those of
+            :attr:`covariates`.
+
+        Notes
+        -----
+        Only for piecewise-linear activations: on the way such a network is linear between bends,
+        where a unit's sum passes a bend of its activation, so that the integral is a sum over the
+        pieces.
+        """
+        if not families.activation(self.architecture.activation).piecewise_linear:
+            raise ValueError(
+                f"Got activation={self.architecture.activation!r}, expected a piecewise-linear "
+                f"one: {', '.join(families.activations(piecewise_linear=True))}."
+            )
+        start, end = self._checked(start), self._checked(end)
+        if len(start) not in (1, len(end)):
+            raise ValueError(
+                f"Got {len(start)} starts for {len(end)} rows, expected one, or one for each row."
+            )
+        if self._compiled is not None:
+            return self._compiled.contributions(start, end)
+        cost = self.architecture.n_weights + len(end) * self.architecture.n_units**2
+        found = [_contributions(part, start, end) for part in self._in_parts(cost)]
+        return np.concatenate(found)[:, :, self.covariates]
+
+    # -- how ------------------------------------------------------------------------------
+
+    @cached_property
+    def _compiled(self) -> Networks | None:
+        kernel = families.activation(self.architecture.activation).kernel
+        if compiled is None or kernel is None or kernel.name not in compiled.activations():
+            return None
+        return compiled.Networks(
+            covariates=self.architecture.n_covariates,
+            hidden=list(self.architecture.hidden),
+            outputs=self.architecture.n_outputs,
+            input_skip=self.architecture.input_skip,
+            activation=kernel.name,
+            constant=kernel.constant,
+            slots=self.slots,
+            weights=self.weights,
+            ends=self.ends,
+            biases=self.biases,
+            instructions=instructions,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _checked(self, x: Float) -> Float:
+        x = np.asarray(x, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != self.architecture.n_covariates:
+            expected = f"(rows, {self.architecture.n_covariates})"
+            raise ValueError(f"Got rows of shape {x.shape}, expected {expected}.")
+        return x
+
+    def _in_parts(self, cost: int) -> Iterator[DrawnNetworks]:
+        """Few draws at a time, each of which costs so many numbers."""
+        size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
+        for first, last in pairwise([*range(0, max(len(self), 1), size), len(self)]):
+            yield self[first:last]
+
+
+def _contributions(networks: DrawnNetworks, start: Float, end: Float) -> Float:
+    """Integrated gradients in numpy, (draws, rows, covariates, outputs)."""
+    net, (weights, biases) = networks.architecture, networks.dense()
+    bends = _bends(net, weights, biases, start, end)
+    middle, length = (bends[..., 1:] + bends[..., :-1]) / 2, np.diff(bends, axis=-1)
+    gradient = slopes(net, weights, biases, _along(start, end, middle))[1]
+    gradient = gradient.reshape(*middle.shape, net.n_outputs, net.n_covariates)
+    return np.einsum("drk,drkoj,rj->drjo", length, gradient, end - start)
+
+
+def _along(start: Float, end: Float, shares: Float) -> Float:
+    """Points at shares (draws, rows, points) of the way, (draws, rows * points, covariates)."""
+    points = start[:, None] + shares[..., None] * (end - start)[:, None]
+    draws, rows, n_points = shares.shape
+    return points.reshape(draws, rows * n_points, end.shape[1])
+
+
+def _bends(net: Architecture, weights: Float, biases: Float, start: Float, end: Float) -> Float:
+    """Shares of the way at which a network may bend, (draws, rows, bends), from 0 to 1.
+
+    Layer by layer, zeros of the units' sums between known bends are new ones. Where there are
+    fewer than elsewhere the last repeats: pieces of length 0.
+    """
+    at = np.array(families.activation(net.activation).bends or ())
+    bends = np.broadcast_to(np.array([0.0, 1.0]), (len(weights), len(end), 2))
+    for units in net.units[:-1]:
+        z = preactivations(net, weights, biases, _along(start, end, bends))[..., units]
+        z = z.reshape(*bends.shape, z.shape[-1], 1) - at
+        before, after = z[:, :, :-1], z[:, :, 1:]
+        crosses = before * after < 0
+        share = np.divide(before, before - after, out=np.ones(before.shape), where=crosses)
+        left, length = bends[:, :, :-1, None, None], np.diff(bends, axis=-1)[..., None, None]
+        found = np.where(crosses, left + share * length, 1.0)
+        found = found.reshape(*bends.shape[:2], int(np.prod(found.shape[2:])))
+        bends = np.sort(np.concatenate([bends, found], axis=-1), axis=-1)
+        n_inside = int((bends < 1).sum(axis=-1).max(initial=1))
+        bends = bends[..., : n_inside + 1]
+    return bends
