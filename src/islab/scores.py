@@ -271,9 +271,11 @@ def score_numbers(
     y : (rows,)
     draws : (draws, rows)
         Of the target's mean; of the logarithm of the rate for counts.
-    noise : float or (rows,)
-        Variance of normal noise about the means, positive; counts have none.
-    likelihood : {"gaussian", "poisson"}
+    noise : float, (rows,) or (1, numbers)
+        Variance of normal noise about the means, positive, or what else the likelihood learns;
+        Poisson counts have none.
+    likelihood : str
+        One of numbers or counts.
     level : float
         Of the interval that is judged.
 
@@ -297,7 +299,9 @@ def score_numbers(
     from islab.core import families
 
     observed, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
-    variance = np.broadcast_to(np.asarray(noise, dtype=float), observed.shape)[:, None]
+    variance = np.asarray(noise, dtype=float)
+    if variance.ndim < 2 or variance.size == 1:
+        variance = np.broadcast_to(variance.ravel(), observed.shape)[:, None]
     check_draws(observed, centres)
     family, few = families.likelihood(likelihood), centres[:QUANTILE_DRAWS, :, None]
     if family.learns_noise and not (variance > 0).all():
@@ -306,7 +310,7 @@ def score_numbers(
     def quantiles(levels: Float) -> Float:
         return family.predictive_quantiles(few, variance, levels)[..., 0].T
 
-    mean = family.predictive_mean(centres[..., None])[:, 0]
+    mean = family.given(variance).predictive_mean(centres[..., None])[:, 0]
     interval = quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
     if family.normal_noise:
         rank_score = crps(observed, few[..., 0], np.sqrt(variance[:, 0]))

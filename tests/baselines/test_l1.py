@@ -15,6 +15,7 @@ from islab.baselines.l1 import (
     learn_l1,
     strength_path,
 )
+from islab.baselines.spam import learn_spam
 from islab.core.architecture import Architecture
 from islab.learn.engines import Problem
 
@@ -166,3 +167,12 @@ def test_breast_cancer_is_told_as_well_as_by_logistic_regression():
     logistic = LogisticRegression(C=0.3).fit(scaler.transform(X), y)
     reference = logistic.score(scaler.transform(X_test), y_test)
     assert model.score(X_test, y_test) > reference - 0.03
+
+
+@pytest.mark.parametrize("likelihood", ["negative_binomial", "student_t", "zero_inflated_poisson"])
+def test_noise_that_is_no_squared_error_is_refused(likelihood):
+    problem = Problem(np.ones((20, 2)), np.ones((20, 1)))
+    plan = Plan(problem, likelihood, Architecture(2, (), 1), 20, 10, 0.05)
+    for learn in (learn_l1, learn_spam):
+        with pytest.raises(ValueError, match=f"Got likelihood='{likelihood}'.*mean squared error"):
+            learn(plan)

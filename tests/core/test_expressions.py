@@ -22,6 +22,7 @@ from islab.core.expressions import (
 )
 
 FAR = np.array([-1e5, -800.0, -40.0, -3.0, -1e-9, 0.0, 1e-9, 0.7, 19.0, 21.0, 45.0])
+NOISE = np.array([0.7, 0.2, 1.9, 0.4, 2.5, 0.1, 0.9, 1.3])
 NUMPY = {
     **{"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "abs": np.abs},
     **{"exp": np.exp, "log": np.log, "sqrt": np.sqrt, "floor": np.floor, "sin": np.sin},
@@ -62,24 +63,49 @@ def test_activations_are_spelled_as_they_are_computed(name):
     np.testing.assert_allclose(found, function.value(FAR), rtol=1e-12, atol=1e-15)
 
 
+def given(family, eta):
+    """Symbols of predictors and noise, and their values."""
+    n_noise = family.n_noise(eta.shape[1]) or len(NOISE)
+    etas = {f"eta{k}": column for k, column in enumerate(eta.T)}
+    noise = {f"noise{k}": each for k, each in enumerate(NOISE[:n_noise])}
+    return list(map(Symbol, etas)), list(map(Symbol, noise)), Values(**etas, **noise)
+
+
+def expected(family, eta):
+    """What exports predict: expected targets, and probabilities of classes."""
+    known = family.given(NOISE[: family.n_noise(eta.shape[1]) or len(NOISE)])
+    if family.ordered:
+        return known.class_probabilities(eta)
+    return known.mean(eta)[:, : eta.shape[1] // family.n_predictors]
+
+
 @pytest.mark.parametrize("name", families.likelihoods())
 def test_responses_are_spelled_as_they_are_computed(name):
     family = families.likelihood(name)
-    eta = np.column_stack([FAR, FAR[::-1], np.zeros(len(FAR))])
-    values = Values(a=eta[:, 0], b=eta[:, 1], c=eta[:, 2])
+    eta = np.column_stack([FAR, FAR[::-1], np.zeros(len(FAR)), FAR - 1.0])
+    eta = eta[:, :1] if family.ordered else eta
+    etas, noise, values = given(family, eta)
     with np.errstate(over="raise", invalid="raise"):
-        found = family.expressions([Symbol(name) for name in "abc"], values.let)
+        found = family.expressions(etas, noise, values.let)
         responses = np.column_stack([spell(each, values) for each in found])
-    np.testing.assert_allclose(responses, family.mean(eta), rtol=1e-12, atol=1e-300)
+    # Probabilities of ordered classes are differences.
+    atol = 1e-15 if family.ordered else 1e-300
+    np.testing.assert_allclose(responses, expected(family, eta), rtol=1e-12, atol=atol)
 
 
 @pytest.mark.parametrize("name", families.likelihoods("numbers", "counts"))
 def test_variances_are_spelled_as_they_are_computed(name):
     family = families.likelihood(name)
-    eta, noise = np.array([[-2.0], [0.5], [3.0]]), np.array([0.7])
-    spelled = family.variance_expression(Symbol("mean"), Symbol("noise"))
-    found = value(spelled, mean=family.mean(eta), noise=noise)
-    np.testing.assert_allclose(found + 0 * eta, family.variance(eta, noise), rtol=1e-12)
+    eta = np.array([[-2.0, 0.3], [0.5, 16.0], [3.0, -20.0]])
+    etas, noise, values = given(family, eta)
+    own = family.noise_expressions(etas, noise)
+    means = family.expressions(etas, noise, values.let)
+    spelled = map(family.variance_expression, means, own)
+    right = family.variance(eta, NOISE[: family.n_noise(2)])
+    assert len(own) == right.shape[1]
+    for number, each in enumerate(spelled):
+        found = spell(each, values) + 0 * eta[:, 0]
+        np.testing.assert_allclose(found, right[:, number], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "known"), [("gaussian", stats.norm()), ("student_t", stats.t(4))])
@@ -101,15 +127,28 @@ def test_standard_noise_has_its_distribution(name, known):
 )
 def test_shares_in_python_are_those_of_scipy(name, distribution):
     module = {"math": math}
-    body = families.likelihood(name).python_share
-    exec(f"def share(value, mean, noise):\n    {body}", module)
+    exec(families.likelihood(name).python_share, module)
     rng = np.random.default_rng(0)
     for mean in (1e-4, 0.3, 2.0, 50.0, 4e4):
         for noise in (0.01, 0.5, 6.0):
             known = distribution(mean, noise)
             for x in (*known.rvs(6, random_state=rng).tolist(), -1.0, 0.0):
-                found = module["share"](x, mean, noise)
+                found = module["_share"](x, mean, noise)
                 assert found == pytest.approx(known.cdf(x), abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", ["poisson", "negative_binomial"])
+def test_shares_with_other_zeros_are_those_of_the_mixture(counts):
+    mixed, alone = {"math": math}, {"math": math}
+    exec(families.likelihood(f"zero_inflated_{counts}").python_share, mixed)
+    exec(families.likelihood(counts).python_share, alone)
+    own = () if counts == "poisson" else (0.5,)
+    for odds in (1e-3, 0.4, 8.0):
+        for count in (-1.0, 0.0, 3.0):
+            zero = odds / (1 + odds)
+            right = zero * (count >= 0) + (1 - zero) * alone["_share"](count, 2.0, *own)
+            found = mixed["_share"](count, 2.0 * (1 - zero), *own, odds)
+            assert found == pytest.approx(right, abs=1e-12)
 
 
 def test_what_an_expression_reads_is_known():

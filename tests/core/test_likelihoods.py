@@ -7,11 +7,15 @@ from scipy import special, stats
 
 from islab.core import families
 
-NAMES = list(families.likelihoods())
+# Those with several predictors of a target have tests of their own.
+NAMES = [n for n in families.likelihoods() if families.likelihood(n).n_predictors == 1]
 NOISE = {
     "gaussian": np.array([0.5, 2.0, 0.1]),
     "student_t": np.array([0.5, 2.0, 0.1]),
     "negative_binomial": np.array([0.5, 2.0, 0.1]),
+    "zero_inflated_poisson": np.array([0.5, 2.0, 0.1]),
+    "zero_inflated_negative_binomial": np.array([0.5, 2.0, 0.1, 0.3, 0.8, 0.05]),
+    "ordinal": np.array([0.5, 2.0, 0.1]),  # gaps between four thresholds, shared by all outputs
 }
 N_SAMPLES = 100_000
 
@@ -43,6 +47,19 @@ def log_density(name, y, eta):
     if name == "negative_binomial":
         size = 1 / NOISE[name]
         return stats.nbinom.logpmf(y, size, size / (size + np.exp(eta))).sum(axis=-1)
+    if name.startswith("zero_inflated"):
+        noise = NOISE[name]
+        odds = noise[-3:]
+        counts = stats.poisson.pmf(y, np.exp(eta))
+        if len(noise) > 3:
+            size = 1 / noise[:3]
+            counts = stats.nbinom.pmf(y, size, size / (size + np.exp(eta)))
+        return np.log(((y == 0) * odds + counts) / (1 + odds)).sum(axis=-1)
+    if name == "ordinal":
+        ends = np.r_[-np.inf, 0, np.cumsum(NOISE[name]), np.inf]
+        level = y.astype(int)
+        share = stats.logistic.cdf(ends[level] - eta) - stats.logistic.cdf(ends[level - 1] - eta)
+        return np.log(share).sum(axis=-1)
     return stats.poisson.logpmf(y, np.exp(eta)).sum(axis=-1)
 
 
@@ -87,7 +104,7 @@ def test_gradient_matches_autograd(name):
     np.testing.assert_allclose(eta.grad.numpy(), expected.numpy(), rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "categorical", "poisson"])
+@pytest.mark.parametrize("name", ["bernoulli", "categorical", "poisson", "ordinal"])
 def test_nll_and_gradient_are_finite_at_huge_predictors_in_single_precision(name):
     y, _ = example(name)
     likelihood, noise = families.likelihood(name), np.ones(3, dtype=np.float32)
@@ -124,7 +141,7 @@ def test_samples_have_the_mean_and_variance_of_the_likelihood(name):
     samples = likelihood.sample(
         np.broadcast_to(eta, (N_SAMPLES, 3)), noise, np.random.default_rng(2)
     )
-    mean, variance = likelihood.mean(eta), likelihood.variance(eta, noise)
+    mean, variance = likelihood.given(noise).mean(eta), likelihood.variance(eta, noise)
     squared = (samples - mean) ** 2
     assert (abs(samples.mean(axis=0) - mean) < 5 * np.sqrt(variance / N_SAMPLES)).all()
     error = squared.std(axis=0) / np.sqrt(N_SAMPLES) + 1e-12
@@ -138,7 +155,7 @@ def test_a_categorical_sample_is_one_class():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_predictive_mean_averages_expectations_and_not_predictors(name):
-    likelihood, draws = families.likelihood(name), draws_of_predictor()
+    likelihood, draws = families.likelihood(name).given(noise_of(name)), draws_of_predictor()
     expected = np.mean([likelihood.mean(draw) for draw in draws], axis=0)
     np.testing.assert_allclose(likelihood.predictive_mean(draws), expected, rtol=1e-12)
 
@@ -202,7 +219,13 @@ def test_poisson_quantile_is_the_smallest_count_that_reaches_the_level():
     assert (reached(quantiles - 1) < level).all()
 
 
-@pytest.mark.parametrize(("name", "shift"), [("gaussian", 0), ("poisson", 4), ("bernoulli", 0)])
+@pytest.mark.parametrize(
+    ("name", "shift"),
+    [
+        *(("gaussian", 0), ("poisson", 4), ("bernoulli", 0), ("ordinal", 1)),
+        *(("zero_inflated_poisson", 2), ("zero_inflated_negative_binomial", 2)),
+    ],
+)
 def test_quantiles_match_those_of_samples(name, shift):
     likelihood, noise = families.likelihood(name), noise_of(name)
     draws = draws_of_predictor() + shift
@@ -250,8 +273,13 @@ def test_classes_have_no_quantiles():
 @pytest.mark.parametrize("name", NAMES)
 def test_initial_bias_nearly_minimises_the_nll_of_a_constant(name):
     likelihood, noise = families.likelihood(name), noise_of(name)
-    eta = np.broadcast_to([-1.0, 0.3, 2.0], (500, 3))
+    # Thresholds are shared by all outputs, and so is what they are estimated from.
+    eta = np.broadcast_to([0.3] * 3 if likelihood.ordered else [-1.0, 0.3, 2.0], (500, 3))
     y = likelihood.sample(eta, noise, np.random.default_rng(6))
+    if likelihood.ordered:
+        y = y[:, :1]
+    if likelihood.given(noise) is not likelihood:
+        noise = likelihood.start_noise(y)
     bias = np.broadcast_to(likelihood.initial_bias(y), y.shape)
     slope = likelihood.gradient(y, bias, noise).mean(axis=0)
     assert (abs(slope) < 1 / len(y)).all()  # a pseudo-observation at most
@@ -269,14 +297,112 @@ def test_unknown_likelihood_is_named():
         families.likelihood("gamma")
 
 
-@pytest.mark.parametrize("name", sorted(NOISE))
+@pytest.mark.parametrize("name", sorted(set(NOISE) - {"ordinal"}))
 def test_noise_rests_where_the_likelihood_is_greatest(name):
     family, rng = families.likelihood(name), np.random.default_rng(0)
     eta = rng.normal(1, 0.5, size=(400, 1))
-    y = family.sample(eta, np.array([0.5]), rng)
-    noise = np.ones(1)
+    noise = np.ones(family.n_noise(1))
+    y = family.sample(eta, noise / 2, rng)
     for _ in range(3000):
         noise = noise + 0.05 * (family.noise_terms(y, eta, noise).mean(axis=0) - noise)
-    grid = noise * np.exp(np.linspace(-0.02, 0.02, 41))
-    total = [family.nll(y, eta, each).sum() for each in grid]
-    assert 17 <= np.argmin(total) <= 23
+    for number in range(len(noise)):
+        grid = np.tile(noise, (41, 1))
+        grid[:, number] *= np.exp(np.linspace(-0.02, 0.02, 41))
+        total = [family.nll(y, eta, each).sum() for each in grid]
+        assert 17 <= np.argmin(total) <= 23
+
+
+def test_gaps_rest_where_the_likelihood_is_greatest():
+    family, rng = families.likelihood("ordinal"), np.random.default_rng(0)
+    eta = rng.normal(1, 2, size=(400, 1))
+    y = family.sample(eta, np.array([0.5, 3.0]), rng)
+    noise = np.array([2.0, 1.0])
+    for _ in range(1500):
+        noise = noise + 0.2 * (family.noise_terms(y, eta, noise).mean(axis=0) - noise)
+    for gap in range(2):
+        factor = np.ones((41, 2))
+        factor[:, gap] = np.exp(np.linspace(-0.02, 0.02, 41))
+        total = [family.nll(y, eta, noise * each).sum() for each in factor]
+        assert 17 <= np.argmin(total) <= 23
+
+
+def test_probabilities_of_ordered_classes_are_differences_of_the_logistic_distribution():
+    gaps, eta = np.array([0.7, 1.9]), np.array([[-1.0], [0.5], [4.0]])
+    found = families.likelihood("ordinal").given(gaps).class_probabilities(eta)
+    ends = np.array([-np.inf, 0.0, 0.7, 2.6, np.inf])
+    np.testing.assert_allclose(found, np.diff(stats.logistic.cdf(ends - eta)), atol=1e-14)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_the_expected_hessian_of_ordered_classes_is_the_variance_of_the_score():
+    family, gaps, eta = families.likelihood("ordinal"), np.array([0.7, 1.9]), np.array([[0.4]])
+    shares = family.given(gaps).class_probabilities(eta)[0]
+    scores = [family.gradient(np.array([[level]]), eta, gaps)[0, 0] for level in (1.0, 2, 3, 4)]
+    assert shares @ scores == pytest.approx(0, abs=1e-12)
+    root = family.hessian_roots(eta, gaps)[0, 0, 0]
+    assert root**2 == pytest.approx(shares @ np.square(scores), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["zero_inflated_poisson", "zero_inflated_negative_binomial"])
+def test_the_expected_hessian_of_zero_inflated_counts_is_the_variance_of_the_score(name):
+    family, noise = families.likelihood(name), NOISE[name][[0, -1]]
+    noise, eta = noise[-family.n_noise(1) :], np.full((400, 1), 0.8)
+    y = np.arange(400.0)[:, None]
+    share = np.exp(-family.nll(y, eta, noise))
+    assert share.sum() == pytest.approx(1, abs=1e-9)
+    score = family.gradient(y, eta, noise)[:, 0]
+    assert share @ score == pytest.approx(0, abs=1e-9)
+    root = family.hessian_roots(eta[:1], noise)[0, 0, 0]
+    assert root**2 == pytest.approx(share @ score**2, rel=1e-8)
+
+
+def two_targets(seed=0, n_rows=6):
+    """Targets, twice, and predictors of their means and log SDs."""
+    rng = np.random.default_rng(seed)
+    eta = rng.normal(size=(n_rows, 4))
+    return families.likelihood("heteroscedastic").sample(eta, np.ones(4), rng), eta
+
+
+def test_noise_with_a_predictor_has_the_normal_density():
+    y, eta = two_targets()
+    found = families.likelihood("heteroscedastic").nll(y, eta, np.ones(4))
+    expected = -stats.norm.logpdf(y[:, :2], eta[:, :2], np.exp(eta[:, 2:])).sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    in_torch = families.likelihood("heteroscedastic").nll(
+        *(torch.from_numpy(each) for each in (y, eta, np.ones(4)))
+    )
+    np.testing.assert_allclose(in_torch.numpy(), expected, rtol=1e-12)
+
+
+def test_gradients_of_noise_with_a_predictor_match_finite_differences():
+    y, eta = two_targets()
+    eta[0, 2:] = [20.0, -20.0]  # beyond the largest log SD
+    likelihood, noise, step = families.likelihood("heteroscedastic"), np.ones(4), 1e-6
+    gradient = likelihood.gradient(y, eta, noise)
+    for output in range(4):
+        move = step * np.eye(4)[output]
+        up, down = (likelihood.nll(y, eta + sign * move, noise) for sign in (1, -1))
+        np.testing.assert_allclose(
+            gradient[1:, output], ((up - down) / (2 * step))[1:], rtol=1e-5, atol=1e-6
+        )
+    assert (gradient[0, 2:] == 0).all()
+
+
+def test_the_expected_hessian_of_noise_with_a_predictor_is_the_variance_of_the_score():
+    family, noise = families.likelihood("heteroscedastic"), np.ones(2)
+    eta = np.broadcast_to([0.3, -0.7], (N_SAMPLES, 2))
+    scores = family.gradient(family.sample(eta, noise, np.random.default_rng(0)), eta, noise)
+    roots = family.hessian_roots(eta[:1], noise)[:, 0]
+    np.testing.assert_allclose(np.cov(scores.T), roots.T @ roots, atol=0.1)
+
+
+def test_quantiles_and_variances_of_noise_with_a_predictor_are_those_of_the_mixture():
+    family, noise = families.likelihood("heteroscedastic"), np.ones(4)
+    draws = np.random.default_rng(1).normal(0.5, 0.7, size=(40, 3, 4))
+    quantiles = family.predictive_quantiles(draws, noise, LEVELS)
+    reached = stats.norm.cdf(quantiles[:, None], draws[..., :2], np.exp(draws[..., 2:]))
+    expected = np.broadcast_to(np.reshape(LEVELS, (-1, 1, 1)), (5, 3, 2))
+    np.testing.assert_allclose(reached.mean(axis=1), expected, rtol=1e-8)
+    total = family.uncertainty(draws, noise).total
+    second = (np.exp(2 * draws[..., 2:]) + draws[..., :2] ** 2).mean(axis=0)
+    np.testing.assert_allclose(total, second - draws[..., :2].mean(axis=0) ** 2)

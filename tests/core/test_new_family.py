@@ -40,7 +40,8 @@ class Laplace(Likelihood):
         predicts="{} with outliers",
         linear_model="robust linear",
     )
-    python_share = """z = (value - mean) / math.sqrt(noise / 2)
+    python_share = """def _share(value, mean, noise):
+    z = (value - mean) / math.sqrt(noise / 2)
     return math.exp(z) / 2 if z < 0 else 1 - math.exp(-z) / 2"""
     standard_noise = StandardNoise(
         share=lambda z: where(greater(z, 0.0), 1.0 - _tail(z), _tail(z)),
@@ -97,11 +98,11 @@ class Laplace(Likelihood):
     def latex(self, eta, every):
         return eta
 
-    def expressions(self, eta, let):
+    def expressions(self, eta, noise, let):
         return list(eta)
 
     def variance_expression(self, mean, noise):
-        return noise
+        return noise[0]
 
 
 class HardTanh(Activation):

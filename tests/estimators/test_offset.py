@@ -11,6 +11,7 @@ from islab import ISLaBClassifier, ISLaBRegressor
 from islab.baselines import ESTIMATORS
 from islab.cli import main
 from islab.io.store import load
+from islab.plots.style import number
 
 QUICK = {"hidden_layer_sizes": (), "max_epochs": 60, "n_restarts": 1, "random_state": 0}
 
@@ -184,3 +185,11 @@ def test_classifiers_have_none(claims):
     table, _ = claims
     with pytest.raises(TypeError, match="offset"):
         ISLaBClassifier().fit(table, table["risk"] > 0, offset=np.zeros(len(table)))
+
+
+def test_the_report_says_at_which_exposure_rows_are_predicted_and_observed(model, claims, tmp_path):
+    table, y = claims
+    model.report(tmp_path / "report.html", table, y, rows=[3])
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("Predictions here are for exposure 1.") == 2
+    assert f"{number(float(y[3]))} at exposure {number(float(table['years'][3]))}" in page

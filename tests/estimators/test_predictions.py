@@ -20,6 +20,12 @@ LAST_DRAWS = "islab.estimators.predictions._LAST_DRAWS"
 
 
 @pytest.fixture(scope="module")
+def independent(table, numbers):
+    """A model whose weights are drawn when they are needed."""
+    return ISLaBRegressor(posterior="independent", **QUICK).fit(table, numbers)
+
+
+@pytest.fixture(scope="module")
 def sampled_regressor(table, numbers):
     return ISLaBRegressor(posterior="sampled", **QUICK).fit(table, numbers)
 
@@ -85,17 +91,17 @@ def test_every_statistic_of_one_object_needs_one_encoding(regressor, table, numb
     assert encodings == [len(table)]
 
 
-def test_every_statistic_of_one_object_needs_one_draw_of_each_model(regressor, table, draws):
-    found = regressor.predictions(table)
+def test_every_statistic_of_one_object_needs_one_draw_of_each_model(independent, table, draws):
+    found = independent.predictions(table)
     for model in MODELS:
         found.mean(model), found.sd(model), found.interval(0.9, model)
     assert sorted(draws) == ["Posterior", "SparseNetwork"]
 
 
-def test_tables_beyond_memory_still_draw_the_weights_once(regressor, table, draws, monkeypatch):
-    n_weights = regressor.posterior_.architecture.n_weights
-    monkeypatch.setattr(MEMORY, regressor.n_draws * max(n_weights, 7))
-    found = regressor.predictions(table)
+def test_tables_beyond_memory_still_draw_the_weights_once(independent, table, draws, monkeypatch):
+    n_weights = independent.posterior_.architecture.n_weights
+    monkeypatch.setattr(MEMORY, independent.n_draws * max(n_weights, 7))
+    found = independent.predictions(table)
     found.mean(), found.sd()
     assert draws == ["Posterior"]
 
@@ -142,10 +148,10 @@ def test_weights_are_those_behind_the_predictor(regressor, table, model, monkeyp
     np.testing.assert_array_equal(weights, whole[0][:5])
 
 
-def test_a_second_call_takes_the_draws_of_the_first(regressor, table, draws):
-    first = regressor.predict(table)
+def test_a_second_call_takes_the_draws_of_the_first(independent, table, draws):
+    first = independent.predict(table)
     assert draws == ["Posterior"]
-    np.testing.assert_array_equal(regressor.predict(table), first)
+    np.testing.assert_array_equal(independent.predict(table), first)
     assert draws == ["Posterior"]
 
 
@@ -178,6 +184,7 @@ def everything(found, model, y):
     ("name", "target"),
     [
         ("regressor", "numbers"),
+        ("independent", "numbers"),
         ("classifier", "labels"),
         ("three_classes", "three_labels"),
         ("poisson", "counts"),

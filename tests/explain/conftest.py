@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.core.scale import Scale
@@ -16,7 +17,8 @@ def posterior_of(n_outputs=1, activation="leaky_relu", seed=0, flow=False, likel
     net = Architecture(N_COVARIATES, (4, 3), n_outputs, activation=activation)
     start = Initial((-1.0, 2.0), (-1.0, 2.0), means=(-2, 2), sigma=0.3, output_scale=(1.0, 1.0))
     posterior = Posterior.initialise(net, rng, start, likelihood)
-    changes = {"bias_mu": rng.normal(size=net.n_units), "noise": rng.uniform(1, 2, n_outputs)}
+    n_noise = families.likelihood(likelihood).n_noise(n_outputs) or n_outputs
+    changes = {"bias_mu": rng.normal(size=net.n_units), "noise": rng.uniform(1, 2, n_noise)}
     if flow:
         n_inputs = sum(net.n_inputs(layer) for layer in range(net.n_layers))
         changes["multipliers"] = rng.normal(1, 0.5, size=(4, n_inputs))

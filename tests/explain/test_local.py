@@ -18,6 +18,10 @@ LIKELIHOODS = [
     ("poisson", 1),
     ("negative_binomial", 1),
     ("student_t", 2),
+    ("ordinal", 1),
+    ("heteroscedastic", 2),
+    ("zero_inflated_poisson", 1),
+    ("zero_inflated_negative_binomial", 1),
 ]
 
 
@@ -129,8 +133,14 @@ def test_the_response_is_the_inverse_link(make_network, make_rows, likelihood, n
         "bernoulli": lambda eta: 1 / (1 + np.exp(-eta)),
         "categorical": lambda eta: np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True),
         "student_t": lambda eta: eta,
+        "heteroscedastic": lambda eta: eta,
         "poisson": np.exp,
         "negative_binomial": np.exp,
+        "zero_inflated_poisson": lambda eta: np.exp(eta) / (1 + network.noise[-1]),
+        "zero_inflated_negative_binomial": lambda eta: np.exp(eta) / (1 + network.noise[-1]),
+        "ordinal": lambda eta: (
+            1 + 1 / (1 + np.exp(-eta)) + 1 / (1 + np.exp(network.noise[0] - eta))
+        ),
     }[likelihood]
     small = found.draws_predictor < 20
     np.testing.assert_allclose(

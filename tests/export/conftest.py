@@ -21,7 +21,7 @@ HOSTILE_OUTPUTS = ("y $#@ `x`", '"); import os', "c_\\end{align*}")
 @pytest.fixture
 def make_network():
     def make(likelihood="gaussian", activation="leaky_relu", n_outputs=None, threshold=0.5):
-        n_outputs = n_outputs or (3 if likelihood == "categorical" else 2)
+        n_outputs = n_outputs or {"categorical": 3, "ordinal": 1}.get(likelihood, 2)
         rng = np.random.default_rng(0)
         net = Architecture(len(HOSTILE), (4, 3), n_outputs, activation=activation)
         start = Initial((-1.0, 2.0), (-1.0, 2.0), means=(-1, 1), output_scale=(1.0, 1.0))

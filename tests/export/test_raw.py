@@ -69,7 +69,12 @@ TARGETS = {
     "student_t": 1000 + 50 * SCORE.to_numpy(),
     "poisson": np.random.default_rng(0).poisson(np.exp(0.2 * SCORE)),
     "negative_binomial": np.random.default_rng(0).poisson(np.exp(0.2 * SCORE)),
+    "ordinal": pd.cut(SCORE, 4, labels=["low", "mid'", "high", "extreme"]),
+    "heteroscedastic": 1000 + 50 * SCORE * np.random.default_rng(0).normal(1, 0.5, len(SCORE)),
 }
+ZEROS = np.random.default_rng(1).random(len(TABLE)) < 0.4
+TARGETS["zero_inflated_poisson"] = np.where(ZEROS, 0, TARGETS["poisson"])
+TARGETS["zero_inflated_negative_binomial"] = TARGETS["zero_inflated_poisson"]
 
 
 def fitted(likelihood, table=TABLE, **options):
@@ -189,7 +194,7 @@ def test_sql_predicts_the_same(model, run, dialect):
         assert frame["prediction"].tolist() == found.predicted().tolist()
     else:
         close(frame["sd"], found.sd()[:, 0])
-    if model.network_.likelihood in ("poisson", "negative_binomial"):
+    if families.likelihood(model.network_.likelihood).target == "counts":
         assert "lower" not in frame
     else:
         close(sql_ends(model, frame), ends)
@@ -202,7 +207,7 @@ def test_onnx_predicts_the_same(model):
     close(results["response"], found.mean())
     if not hasattr(model, "classes_"):
         close(results["sd"], found.sd())
-    if model.network_.likelihood in ("poisson", "negative_binomial"):
+    if families.likelihood(model.network_.likelihood).target == "counts":
         assert "lower" not in results
     else:
         close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
@@ -212,7 +217,11 @@ def median_response(model, rows=NEW):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         eta = model.network_.predictor(model.columns_.encode(rows))
-    return families.likelihood(model.network_.likelihood).mean(eta)
+    known = model.network_.known_likelihood()
+    if known.ordered:
+        places = [model.levels_.tolist().index(label) for label in model.classes_]
+        return known.class_probabilities(eta)[:, places]
+    return known.mean(eta)[:, : eta.shape[1] // known.n_predictors]
 
 
 def test_the_readable_network_predicts_the_same_in_every_form(model):
@@ -243,14 +252,28 @@ def test_draws_of_the_readable_network_predict_as_it_does(regressor):
     close([module["predict"](row) for row in records()], right)
 
 
-def test_sampled_posteriors_predict_the_same_everywhere(regressor):
-    found, ends = predicted(regressor)
-    module = run_python(regressor.export("python", n_draws=DRAWS))
-    close([module["predict"](row) for row in records()], found.mean()[:, 0])
-    frame = in_duckdb(regressor.export("sql", n_draws=DRAWS, level=0.8))
-    close(sql_ends(regressor, frame), ends)
-    results = in_onnx(regressor.export("onnx", n_draws=DRAWS, level=0.8))
-    close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
+@pytest.mark.parametrize(
+    "likelihood", ["gaussian", "heteroscedastic", "ordinal", "zero_inflated_negative_binomial"]
+)
+def test_sampled_posteriors_predict_the_same_everywhere(likelihood):
+    model = fitted(likelihood, posterior="sampled")
+    found, ends = predicted(model)
+    learned = families.likelihood(likelihood).learns_noise
+    assert np.ptp(found.noise(), axis=0).all() == learned  # every draw has its own
+    module = run_python(model.export("python", n_draws=DRAWS))
+    close([module["_means"](row) for row in records()], found.mean())
+    interval = np.array([module["predict_interval"](row, 0.8) for row in records()])
+    close(interval.reshape(ends.shape), ends)
+    frame = in_duckdb(model.export("sql", n_draws=DRAWS, level=0.8))
+    results = in_onnx(model.export("onnx", n_draws=DRAWS, level=0.8))
+    close(sql_means(model, frame), found.mean())
+    close(results["response"], found.mean())
+    if families.likelihood(likelihood).target == "counts":
+        close(frame[["sd"]], found.sd())
+        close(results["sd"], found.sd())
+    else:
+        close(sql_ends(model, frame), ends)
+        close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
 
 
 @pytest.mark.parametrize("activation", families.activations())
@@ -361,9 +384,27 @@ def test_offsets_and_exposures_are_columns_of_the_export():
         model.export("torch")
 
 
-def test_several_targets_have_a_column_each():
+def test_an_offset_shifts_the_mean_alone():
+    table = TABLE[["size", "grade"]].assign(known=np.linspace(-500, 500, len(TABLE)))
+    model = ISLaBRegressor(likelihood="heteroscedastic", **QUICK)
+    model.fit(table, TARGETS["heteroscedastic"] + table["known"], offset="known")
+    found = model.predictions(table, n_draws=DRAWS)
+    right = np.column_stack([found.mean(), found.sd()])
+    close(in_duckdb(model.export("sql", n_draws=DRAWS), table)[["prediction", "sd"]], right)
+    results = in_onnx(model.export("onnx", n_draws=DRAWS), table)
+    close(np.column_stack([results["response"], results["sd"]]), right)
+    ends = model.predictions(table[:9], n_draws=DRAWS).interval()[:, 0]
+    module = run_python(model.export("python", n_draws=DRAWS))
+    close([module["predict_interval"](row) for row in records(table[:9])], ends)
+    row = {**records(table)[0], "known": 0.0}
+    one = run_python(model.export("python", model="median"))["predictor"]
+    close(np.subtract(one({**row, "known": 7.0}), one(row)), [7.0, 0.0])
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "heteroscedastic"])
+def test_several_targets_have_a_column_each(likelihood):
     y = pd.DataFrame({"first": SCORE, "sec'ond": -2 * SCORE})
-    model = ISLaBRegressor(**QUICK).fit(TABLE, y)
+    model = ISLaBRegressor(likelihood=likelihood, **QUICK).fit(TABLE, y)
     found, ends = predicted(model)
     frame = in_duckdb(model.export("sql", n_draws=DRAWS, level=0.8))
     close(frame[["prediction_first", "prediction_sec'ond"]], found.mean())

@@ -15,6 +15,10 @@ LIKELIHOODS = [
     ("poisson", 1),
     ("negative_binomial", 1),
     ("student_t", 1),
+    ("ordinal", 1),
+    ("heteroscedastic", 2),
+    ("zero_inflated_poisson", 1),
+    ("zero_inflated_negative_binomial", 1),
 ]
 N_DRAWS, SEED, LEVEL = 50, 4, 0.9
 
@@ -86,7 +90,10 @@ def test_draws_of_a_flow_are_pythons(scripted):
 
 @pytest.mark.parametrize(
     ("likelihood", "n_outputs"),
-    [("gaussian", 2), ("poisson", 1), ("negative_binomial", 1), ("student_t", 1)],
+    [
+        *(("gaussian", 2), ("poisson", 1), ("negative_binomial", 1), ("student_t", 1)),
+        *(("zero_inflated_poisson", 1), ("zero_inflated_negative_binomial", 1)),
+    ],
 )
 def test_intervals_of_new_values_are_pythons(scripted, likelihood, n_outputs):
     network = network_of(n_outputs, "leaky_relu", likelihood)

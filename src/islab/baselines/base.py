@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.estimators.base import Mask, NetworkEstimator
@@ -111,6 +112,16 @@ class BaselineEstimator(NetworkEstimator):
             problem.x.shape[1], hidden, problem.y.shape[1], self._input_skip, activation
         )
         return Plan(problem, likelihood, network, batch, steps, rate, seed, self.verbose)
+
+
+def require_squared_errors(likelihood: str, method: str) -> None:
+    """Refuses likelihoods whose learned noise is no variance of the errors."""
+    family = families.likelihood(likelihood)
+    if family.learns_noise and not family.normal_noise:
+        raise ValueError(
+            f"Got likelihood={likelihood!r} for {method}, which takes the mean squared error for "
+            "the noise, expected 'gaussian' or a likelihood without noise; try ISLaBRegressor."
+        )
 
 
 class PointEstimator(BaselineEstimator):

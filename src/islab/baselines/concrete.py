@@ -116,7 +116,7 @@ class ConcreteDropout:
         "mu": ("weights",),
         "bias": ("units",),
         "dropout": ("layers",),
-        "noise": ("outputs",),
+        "noise": ("noise",),
     }
 
     architecture: Architecture

@@ -116,7 +116,7 @@ class Descent:
     Attributes
     ----------
     theta : (replicas, parameters)
-    noise : (replicas, outputs)
+    noise : (replicas, numbers)
         Variances of Gaussian outputs, 1 to begin with.
     n_steps_taken : int
     slow_down : float
@@ -144,7 +144,8 @@ class Descent:
         self.share = (self.row_weight / self.total).astype(np.float32)
         self.theta = np.empty((n_replicas, theta.shape[-1]), dtype=np.float32)
         self.theta[...] = theta
-        self.noise = np.ones((n_replicas, problem.y.shape[1]), dtype=np.float32)
+        n_noise = self.likelihood.n_noise(problem.y.shape[1])
+        self.noise = np.ones((n_replicas, n_noise or 1), dtype=np.float32)
         # Uniform numbers of this generator take less time than the usual one's.
         self.rng = np.random.Generator(np.random.SFC64(plan.seed))
         self.adam = ProximalAdam(self.theta, betas)

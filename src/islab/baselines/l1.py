@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from islab.baselines.base import Plan, PointEstimator
+from islab.baselines.base import Plan, PointEstimator, require_squared_errors
 from islab.baselines.cross_validation import (
     fold_weights,
     judged_rows,
@@ -68,6 +68,7 @@ def learn_l1(
     :func:`sparsest_near_best`). Gaussian noise is the mean squared error on held-out rows, or,
     with a strength given, of the fit.
     """
+    require_squared_errors(plan.likelihood, "an L1 penalty")
     problem, automatic = plan.problem, isinstance(strength, str)
     rng = np.random.default_rng(plan.seed)
     row_weight = fold_weights(problem, useful_folds(problem.n_rows) if automatic else 0, rng)

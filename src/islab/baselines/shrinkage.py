@@ -146,7 +146,7 @@ class Horseshoe:
         "input_mean": ("inputs",),
         "input_sd": ("inputs",),
         "threshold": ("layers",),
-        "noise": ("outputs",),
+        "noise": ("noise",),
     }
 
     architecture: Architecture

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from islab.baselines.base import Plan, PointEstimator
+from islab.baselines.base import Plan, PointEstimator, require_squared_errors
 from islab.baselines.cross_validation import (
     fold_weights,
     judged_rows,
@@ -62,6 +62,7 @@ def learn_spam(
     network where they should cancel, and draws predict worse than their centre: of a few factors
     the one with which draws predict held-out rows best is taken.
     """
+    require_squared_errors(plan.likelihood, "Laplace-SpaM")
     automatic = isinstance(sparsity, str) or isinstance(posterior_scale, str)
     folds = useful_folds(plan.problem.n_rows) if automatic else 0
     rng = np.random.default_rng(plan.seed)

@@ -198,7 +198,8 @@ def predictions(model: Any, X: Any, args: argparse.Namespace) -> pd.DataFrame:
         suffixes = [f"_{name}" for name in outputs]
     else:
         mean, sd = model.predict(X, return_std=True, model=args.average)
-        suffixes = [""] if mean.ndim == 1 else [f"_{name}" for name in model.network_.scale.outputs]
+        outputs = model.network_.scale.outputs
+        suffixes = [""] if mean.ndim == 1 else [f"_{n}" for n in outputs[: mean.shape[1]]]
         columns = {}
         for number, suffix in enumerate(suffixes):
             columns[f"prediction{suffix}"] = mean.reshape(len(mean), -1)[:, number]

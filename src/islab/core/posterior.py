@@ -106,7 +106,7 @@ class Posterior:
         "lam": ("weights",),
         "bias_mu": ("units",),
         "bias_rho": ("units",),
-        "noise": ("outputs",),
+        "noise": ("noise",),
         "multipliers": ("bank", "inputs"),
         "input_index": ("weights",),
     }
@@ -137,7 +137,8 @@ class Posterior:
     ) -> Posterior:
         """A posterior to start training from."""
         initial = initial or Initial()
-        families.likelihood(likelihood)
+        n_outputs = architecture.n_outputs
+        n_noise = families.likelihood(likelihood).n_noise(n_outputs) or n_outputs
         n_weights, n_units = architecture.n_weights, architecture.n_units
         mu, lam = np.empty(n_weights), np.empty(n_weights)
         for block in architecture.blocks:
@@ -160,7 +161,7 @@ class Posterior:
             bias_mu=bias_mu,
             bias_rho=rho + initial.sigma_jitter * rng.standard_normal(n_units),
             likelihood=likelihood,
-            noise=np.ones(architecture.n_outputs),
+            noise=np.ones(n_noise),
         )
 
     @property

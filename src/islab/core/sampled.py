@@ -35,8 +35,8 @@ class ChainDraws:
     ends : (draws,)
         Where the edges of each draw end.
     biases : (draws, units)
-    noise : (draws, outputs)
-        Noise variance of Gaussian outputs.
+    noise : (draws, numbers)
+        What the likelihood learned besides: noise variance of each output.
     tau2 : (draws, blocks)
         Slab variances.
     log_likelihood : (draws,)
@@ -296,7 +296,7 @@ class SampledPosterior:
 
     @property
     def noise(self) -> Float:
-        """Mean noise variance of Gaussian outputs, (outputs,)."""
+        """Mean noise over the draws, (numbers,)."""
         means = [chain.noise.mean(axis=0) for chain in self.chains]
         return self.chain_weights @ np.array(means)
 
@@ -332,7 +332,7 @@ class SampledPosterior:
         return self.take(self.numbers(n_draws))
 
     def noise_of(self, numbers: Index) -> Float:
-        """Noise variance of these draws, (draws, outputs)."""
+        """Noise of these draws, (draws, numbers)."""
         parts = self._by_chain(numbers)
         return np.concatenate([chain.noise[which] for chain, which in parts])
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from islab.core.arrays import Float, Index
+from islab.core.families import Likelihood
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,12 @@ class Scale:
             outputs=tuple(f"y{output}" for output in range(n_outputs)),
             variables=names,
         )
+
+    def with_predictors(self, likelihood: Likelihood) -> Scale:
+        """The same with an output for each predictor of each target."""
+        y_center, y_scale = likelihood.output_scale(self.y_center, self.y_scale)
+        outputs = likelihood.output_names(self.outputs)
+        return replace(self, y_center=y_center, y_scale=y_scale, outputs=outputs)
 
     def standardise(self, x: Float, columns: Index | slice = slice(None)) -> Float:
         """These columns of rows (rows, covariates), as a network reads them."""

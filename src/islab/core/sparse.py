@@ -35,8 +35,8 @@ class KeptDraws:
     ----------
     weights : (draws, edges)
     biases : (draws, units)
-    noise : (draws, outputs)
-        Noise variance of Gaussian outputs, in standardised units.
+    noise : (draws, numbers)
+        What the likelihood learned besides: noise variances, in standardised units.
     """
 
     weights: Float
@@ -65,8 +65,8 @@ class SparseNetwork:
     bias_mu, bias_sigma : (units,)
         Constants of units that no covariate feeds are folded in.
     likelihood : str
-    noise : (outputs,)
-        Noise variance of Gaussian outputs, in standardised units.
+    noise : (numbers,)
+        What the likelihood learned besides: noise variance of each output, in standardised units.
     n_weights_initial : int
         Weights of the network before training.
     scale : Scale
@@ -220,7 +220,7 @@ class SparseNetwork:
         return ((np.arange(n_draws) + 0.5) / n_draws * len(self.kept)).astype(np.intp)
 
     def noise_of(self, numbers: Index) -> Float:
-        """Noise variance of kept draws in standardised units, (draws, outputs)."""
+        """Noise of kept draws in standardised units, (draws, numbers)."""
         assert self.kept is not None
         return self.kept.noise[numbers]
 
@@ -243,8 +243,17 @@ class SparseNetwork:
         return self.scale.restore(np.concatenate(parts))
 
     def noise_in_units(self) -> Float:
-        """Noise variance of Gaussian outputs in the user's units, 1 for other likelihoods."""
-        return self.noise * self.scale.y_scale**2
+        """Noise in the user's units; 1 for likelihoods that learn none."""
+        return self.noise_to_units(self.noise)
+
+    def noise_to_units(self, noise: Float) -> Float:
+        """Noise (..., numbers) from standardised units to those of the user."""
+        scaled = families.likelihood(self.likelihood).scales_target
+        return noise * self.scale.y_scale**2 if scaled else noise
+
+    def known_likelihood(self) -> families.Likelihood:
+        """The likelihood with what was learned besides the weights."""
+        return families.likelihood(self.likelihood).given(self.noise_in_units())
 
     def standardise(self, x: Float) -> Float:
         """The used columns of the data, as the compact network reads them."""

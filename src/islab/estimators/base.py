@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
+from islab.estimators.constraints import read_constraints
 from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
 from islab.estimators.predictions import NUMBERS_AT_ONCE
@@ -65,9 +67,16 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
     disagreement_: str | None = None
     n_features_in_: int
     missing: str
+    constraints: dict[Any, Any] | None = None
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
         """Learns from standardised data; ``varies`` says which covariates are not constant."""
+        raise NotImplementedError
+
+    def _best_likelihood(
+        self, problem: Problem, candidates: tuple[str, ...], varies: Mask, seed: int
+    ) -> str:
+        """The likelihood under which the data are most probable."""
         raise NotImplementedError
 
     # -- learning -------------------------------------------------------------------------
@@ -81,8 +90,11 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         sample_weight: Float | None,
         table_weight: Float | None,
         offset: Float | None = None,
+        candidates: tuple[str, ...] = (),
     ) -> None:
         """Learns from a checked table, targets and offsets (rows, outputs).
+
+        Of several ``candidates``, which standardise targets alike, the best likelihood is taken.
 
         ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
         a row stands in the data when columns are standardised.
@@ -97,9 +109,15 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         scale = self._scale(columns, covariates, own, outputs, table_weight, likelihood)
         x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
         shift = None if offset is None else offset / scale.y_scale
-        problem = _weighted(x, y, sample_weight, shift)
+        excluded, limits = read_constraints(self.constraints, columns, y.shape[1])
+        problem = replace(_weighted(x, y, sample_weight, shift), limits=limits)
+        varies = columns.varies & ~excluded
         seed = self._new_seed()
-        learned = self._learn_weights(problem, likelihood, columns.varies, seed)
+        if len(candidates) > 1:
+            likelihood = self._best_likelihood(problem, candidates, varies, seed)
+        family = families.likelihood(likelihood)
+        scale = scale.with_predictors(family)
+        learned = self._learn_weights(problem.with_predictors(family), likelihood, varies, seed)
         learned.weights.scale = scale
         self.columns_ = columns
         self.posterior_ = learned.weights
@@ -307,7 +325,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
 
 def _weighted(x: Float, y: Float, sample_weight: Float | None, offset: Float | None) -> Problem:
     """The rows that count; one of weight 0 must not change the size of a batch."""
-    if sample_weight is None:
+    if sample_weight is None or (sample_weight == 1).all():
         return Problem(x, y, offset=offset)
     counts = sample_weight > 0
     offset = None if offset is None else offset[counts]
@@ -319,5 +337,8 @@ def _beside_offset(y: Float, offset: Float | None, likelihood: str) -> Float:
     if offset is None:
         return y
     family = families.likelihood(likelihood)
+    if family.scales_target:
+        return y - offset
+    known = family.given(family.start_noise(y))
     constant = family.initial_bias(y) - family.initial_bias(family.mean(offset))
-    return y - family.mean(offset + constant)
+    return y - known.mean(offset + constant)

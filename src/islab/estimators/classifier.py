@@ -16,7 +16,7 @@ from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import ClassPredictions, Model
 from islab.tables.batches import rows_to_learn_from
 from islab.tables.frames import all_or_nothing, checked_table, row_index
-from islab.tables.targets import checked_labels, interval_levels
+from islab.tables.targets import checked_labels, codes_of, interval_levels, levels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,7 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
     """Class probabilities from draws, whatever the network reads."""
 
     classes_: NDArray
+    levels_: NDArray | None = None
 
     def predict_proba(self, X: Any, *, model: Model | None = None) -> Float:
         """Probability of each class, averaged over draws of the model, (rows, classes).
@@ -97,16 +98,17 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
         def predictions(self, X: Any, *, n_draws: int | None = None) -> ClassPredictions: ...
 
     def _predictions(self, **content: Any) -> ClassPredictions:
-        return ClassPredictions(**content, classes=self.classes_)
+        return ClassPredictions(**content, classes=self.classes_, levels=self.levels_)
 
 
 class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
     """Classes in, probabilities out, whatever method learns the weights.
 
-    A class that inherits may have a parameter ``class_weight``.
+    A class that inherits may have the parameters ``class_weight`` and ``likelihood``.
     """
 
     class_weight: Any = None
+    likelihood: str = "categorical"
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -117,7 +119,8 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         X : DataFrame, (rows, columns), Batches or pyarrow Dataset
             Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,)
-            Classes; of batches the name of their column.
+            Classes, or of batches the name of their column. An ordered pandas Categorical says that
+            they have an order.
         sample_weight : (rows,), optional
             How often each row counts.
         """
@@ -132,15 +135,17 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         if len(classes) < 2:
             only = classes.tolist()[0]
             raise ValueError(f"Got y with a single class, {only!r}, expected at least two classes.")
+        levels = levels_of(y, classes, self.likelihood)
+        names = classes if levels is None else levels
         # Rows of weight 0 may hold classes that no other row has; their codes do not matter.
-        codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-        likelihood = families.likelihood_of_classes(len(classes))
-        self.classes_ = classes
+        codes = codes_of(labels, names)
+        likelihood = families.likelihood_of_classes(len(classes), ordered=levels is not None)
+        self.classes_, self.levels_ = classes, levels
         self._learn(
             table,
             likelihood.class_targets(codes, len(classes)),
             likelihood=likelihood.name,
-            outputs=likelihood.class_outputs(tuple(str(name) for name in classes)),
+            outputs=likelihood.class_outputs(tuple(str(name) for name in names)),
             sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
         )

@@ -13,6 +13,7 @@ from islab.estimators.posterior import PosteriorEstimator
 from islab.tables.columns import ColumnEncoder
 from islab.tables.frames import column_names
 from islab.tables.offsets import OffsetColumns
+from islab.tables.targets import codes_of
 
 if TYPE_CHECKING:
     from islab.export.portable import Portable
@@ -103,8 +104,8 @@ class ExportMixin(PosteriorEstimator):
             np.arange(n_covariates) if full else network.covariates,
             self.columns_.varies,
         )
-        classes = getattr(self, "classes_", None)
-        outputs = network.scale.outputs
+        classes: Any = getattr(self, "classes_", None)
+        levels = getattr(self, "levels_", None)
         return Portable(
             columns=(*column_names(self), *self.offset_columns_.names),
             named=hasattr(self, "feature_names_in_"),
@@ -112,9 +113,10 @@ class ExportMixin(PosteriorEstimator):
             layers=layers,
             activation=network.architecture.activation,
             likelihood=network.likelihood,
-            noise=np.array(np.broadcast_to(noise, (len(weights), 1, len(outputs)))[:, 0]),
-            outputs=outputs,
+            noise=np.array(np.broadcast_to(noise, (len(weights), 1, noise.shape[-1]))[:, 0]),
+            outputs=network.scale.outputs,
             classes=None if classes is None else tuple(classes.tolist()),
+            order=None if levels is None else tuple(codes_of(classes, levels).tolist()),
             offset=self._offset_expression(),
             flat=getattr(self, "_flat", False),
         )

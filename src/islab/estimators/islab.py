@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from islab.core import families
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.islab_base import ISLaBEstimator
+from islab.estimators.parameter_checks import one_of
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.settings import check_params
 
 
 class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
@@ -15,8 +18,14 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
 
     Parameters
     ----------
+    likelihood : {"auto", "categorical", "ordinal"}
+        Whether three or more classes have an order: then one predictor and thresholds on it tell
+        them apart (cumulative logits). "auto" takes the order of an ordered pandas Categorical;
+        with "ordinal" numbers are ordered as well.
     class_weight : dict or "balanced", optional
-        Positive factors on the rows of each class, as in scikit-learn.
+        Positive factors on the rows of each class, as in scikit-learn. Probabilities are then
+        those of data in which the classes are so much more frequent; to choose other classes at
+        the same probabilities, see ``sklearn.model_selection.TunedThresholdClassifierCV``.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
@@ -32,6 +41,12 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
+    constraints : dict, optional
+        For columns, by name or position, one or several of: "exclude"; "include", a weight of its
+        own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
+        predictor never falls or rises with it, in every draw. For a tuple of columns, or of groups
+        of them, "no interaction": no hidden unit reads two of them. The last three need a sampled
+        posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float
@@ -83,6 +98,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     ----------
     classes_ : (classes,)
         In the order of the columns of ``predict_proba``.
+    levels_ : (classes,) or None
+        The classes from the lowest to the highest, if they have an order.
     network_ : SparseNetwork
         The readable network: predicts, and can be read.
     posterior_ : SampledPosterior or Posterior
@@ -111,6 +128,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     def __init__(
         self,
         *,
+        likelihood: str = "auto",
         class_weight: Any = None,
         hidden_layer_sizes: Any = "auto",
         activation: str = "auto",
@@ -118,6 +136,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -146,6 +165,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             flow=flow,
             n_transforms=n_transforms,
             input_skip=input_skip,
+            constraints=constraints,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,
@@ -167,7 +187,20 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             checkpoint=checkpoint,
             on_interrupt=on_interrupt,
         )
+        self.likelihood = likelihood
         self.class_weight = class_weight
+
+    def _check_params(self) -> None:
+        known = ("auto", *families.likelihoods_of_classes())
+        rule = (one_of(*known), " or ".join(map(repr, known)))
+        check_params(self.get_params(deep=False), {"likelihood": rule})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Three clusters on no line have no order to learn.
+        ordered = self.likelihood != "auto" and families.likelihood(self.likelihood).ordered
+        tags.classifier_tags.poor_score = ordered
+        return tags
 
 
 class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
@@ -175,9 +208,13 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
 
     Parameters
     ----------
-    likelihood : {"gaussian", "poisson", "negative_binomial", "student_t"}
-        Real targets with noise of a learned size, normal or with outliers (Student-t); counts, or
-        counts that vary more than Poisson counts, with a learned dispersion.
+    likelihood : str
+        "gaussian" or "student_t": real targets with noise of a learned size, normal or with
+        outliers. "poisson" or "negative_binomial": counts, or counts that vary more than Poisson
+        counts, with a learned dispersion. "zero_inflated_poisson" or
+        "zero_inflated_negative_binomial": the same where further zeros have a learned
+        probability. "auto" fits all that can be, those of counts for whole numbers none of which
+        is negative, and takes the one with the highest ELBO.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
@@ -193,6 +230,12 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         How many of them follow one another.
     input_skip : bool
         Whether covariates enter every layer or only the first.
+    constraints : dict, optional
+        For columns, by name or position, one or several of: "exclude"; "include", a weight of its
+        own is certain; "linear", no hidden unit reads it; "increasing" or "decreasing", the
+        predictor never falls or rises with it, in every draw. For a tuple of columns, or of groups
+        of them, "no interaction": no hidden unit reads two of them. The last three need a sampled
+        posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
     prior_inclusion, prior_scale : "auto" or float
@@ -278,6 +321,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -306,6 +350,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             flow=flow,
             n_transforms=n_transforms,
             input_skip=input_skip,
+            constraints=constraints,
             sparsity=sparsity,
             prior_inclusion=prior_inclusion,
             prior_scale=prior_scale,
@@ -328,3 +373,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             on_interrupt=on_interrupt,
         )
         self.likelihood = likelihood
+
+    def _check_params(self) -> None:
+        known = ("auto", *families.likelihoods("numbers", "counts"))
+        rule = (one_of(*known), " or ".join(map(repr, known)))
+        check_params(self.get_params(deep=False), {"likelihood": rule})

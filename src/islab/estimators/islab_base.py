@@ -45,6 +45,7 @@ class ISLaBEstimator(NetworkEstimator):
         flow: str = "iaf",
         n_transforms: int = 2,
         input_skip: bool = True,
+        constraints: dict[Any, Any] | None = None,
         sparsity: Any = "auto",
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -72,6 +73,7 @@ class ISLaBEstimator(NetworkEstimator):
         self.flow = flow
         self.n_transforms = n_transforms
         self.input_skip = input_skip
+        self.constraints = constraints
         self.sparsity = sparsity
         self.prior_inclusion = prior_inclusion
         self.prior_scale = prior_scale
@@ -94,18 +96,32 @@ class ISLaBEstimator(NetworkEstimator):
         self.on_interrupt = on_interrupt
 
     def _learn_weights(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
-        params = self.get_params(deep=False)
-        n_outputs = problem.y.shape[1]
-        n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
-        learned = replace(problem, x=problem.x[:, learnable(varies)])
+        learned = problem.of_covariates(learnable(varies))
+        if learned.limits is not None and learned.limits.include.any() and not self.input_skip:
+            raise ValueError(
+                "Got a column to include with input_skip=False, where no covariate has a weight of "
+                "its own into the output, expected input_skip=True."
+            )
         kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
-        settings = params | {"posterior": kind}
+        found, recipe = self._search(learned, likelihood, kind, seed)
+        whole = Architecture(len(varies), recipe.hidden, problem.y.shape[1], recipe.input_skip)
+        if kind == "sampled" and not found.interrupted:
+            return self._sample(learned, likelihood, found, recipe, varies, seed)
+        posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
+        return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
+
+    def _search(
+        self, problem: Problem, likelihood: str, kind: str, seed: int
+    ) -> tuple[Fit, Recipe]:
+        """What variational runs find, for themselves or for chains to start from."""
+        settings = self.get_params(deep=False) | {"posterior": kind}
         if kind == "sampled":
             settings |= {"posterior": "independent", "sparsity": START_SPARSITY}
-        n_learned = learned.x.shape[1]
-        recipe = make_recipe(settings, problem.n_rows, n_classes, n_learned, n_outputs)
+        n_covariates, n_outputs = problem.x.shape[1], problem.y.shape[1]
+        n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
+        recipe = make_recipe(settings, problem.n_rows, n_classes, n_covariates, n_outputs)
         found = fit_recipe(
-            learned,
+            problem,
             likelihood,
             recipe,
             seed=seed,
@@ -115,11 +131,25 @@ class ISLaBEstimator(NetworkEstimator):
             checkpoint=self.checkpoint,
             keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
         )
-        whole = Architecture(len(varies), recipe.hidden, n_outputs, recipe.input_skip)
-        if kind == "sampled" and not found.interrupted:
-            return self._sample(learned, likelihood, found, recipe, varies, seed)
-        posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
-        return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
+        return found, recipe
+
+    def _best_likelihood(
+        self, problem: Problem, candidates: tuple[str, ...], varies: Mask, seed: int
+    ) -> str:
+        """The likelihood with the highest ELBO.
+
+        What it learns besides the weights has no prior there, so each number costs half the
+        logarithm of the number of rows, as in the BIC.
+        """
+        learned = problem.of_covariates(learnable(varies))
+        price = np.log(max(problem.row_weights.sum(), 2.0)) / 2
+
+        def evidence(name: str) -> float:
+            family = families.likelihood(name)
+            found, _ = self._search(learned.with_predictors(family), name, "independent", seed)
+            return found.elbo - price * len(found.posterior.noise) * family.learns_noise
+
+        return max(candidates, key=evidence)
 
     def _sample(
         self,

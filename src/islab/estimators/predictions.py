@@ -20,6 +20,7 @@ from islab.tables.targets import (
     checked_labels,
     checked_levels,
     checked_numbers,
+    codes_of,
     in_order,
     interval_levels,
 )
@@ -94,6 +95,12 @@ class Predictions:
         return len(self.covariates)
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the targets, which may have an output for each of several predictors."""
+        outputs = self.network.scale.outputs
+        return outputs[: len(outputs) // self.likelihood.n_predictors]
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """What there is to predict with: the median network and, unless left out, the full."""
         return ("median",) if self.posterior is None else ("median", "full")
@@ -104,7 +111,7 @@ class Predictions:
         """Expected targets, (rows, outputs); of classes the probability of each."""
         chosen = self._chosen(model)
         if chosen not in self._means:
-            self._means[chosen] = self.reduce(self._mean, chosen)
+            self._means[chosen] = self.reduce(lambda draws: self._mean(draws, chosen), chosen)
         return self._means[chosen]
 
     def uncertainty(self, model: Model | None = None) -> Uncertainty:
@@ -120,7 +127,7 @@ class Predictions:
 
     def samples(self, model: Model | None = None) -> Float:
         """Expected targets under each draw, (draws, rows, outputs)."""
-        return self.response(self.predictor(model))
+        return self.response(self.predictor(model), model)
 
     def disagreement(self) -> Disagreement | None:
         """How far the median network is from the full model, None if there is no full model."""
@@ -174,22 +181,24 @@ class Predictions:
         return families.likelihood(self.network.likelihood)
 
     def noise(self, model: Model | None = None) -> Float:
-        """Noise variance of Gaussian outputs on the scale of the data.
+        """What the likelihood learned besides: noise variances on the scale of the data.
 
-        (outputs,), or (draws, 1, outputs) if each draw has its own.
+        (numbers,), or (draws, 1, numbers) if each draw has its own.
         """
         source = self._kept(self._chosen(model))
         if source is None:
             return self.network.noise_in_units()
         noise = source.noise_of(source.numbers(self.n_draws))
-        return noise[:, None] * self.network.scale.y_scale**2
+        return self.network.noise_to_units(noise[:, None])
 
-    def response(self, predictor: Float) -> Float:
-        """Expected targets for predictors (..., rows, outputs)."""
-        return self.likelihood.mean(predictor)
+    def response(self, predictor: Float, model: Model | None = None) -> Float:
+        """Expected targets for predictors of draws, (draws, rows, outputs)."""
+        response = self.likelihood.given(self.noise(model)).mean(predictor)
+        return response[..., : len(self.targets)]
 
-    def _mean(self, draws: Float) -> Float:
-        return self.likelihood.predictive_mean(draws)
+    def _mean(self, draws: Float, model: Model) -> Float:
+        known = self.likelihood.given(self.noise(model))
+        return known.predictive_mean(draws)[..., : len(self.targets)]
 
     def _chosen(self, model: Model | None) -> Model:
         if model is None:
@@ -207,7 +216,7 @@ class Predictions:
         """The predictor of some rows under each draw, (draws, rows, outputs)."""
         draws = self._computed(model, self.covariates[rows])
         if self.offset is not None:
-            draws += self.offset[rows]
+            draws[..., : self.offset.shape[1]] += self.offset[rows]
         return draws
 
     def _computed(self, model: Model, covariates: Float) -> Float:
@@ -310,7 +319,7 @@ class NumberPredictions(Predictions):
 
     def observed(self, y: ArrayLike) -> Float:
         """The targets of the rows, checked, (rows, outputs)."""
-        outputs = self.network.scale.outputs
+        outputs = self.targets
         targets = in_order(y, outputs)
         found = checked_numbers(self, targets, self.covariates, self.network.likelihood)
         if found.size != len(self) * len(outputs):
@@ -327,9 +336,12 @@ class ClassPredictions(Predictions):
     ----------
     classes : (classes,)
         In the order of the columns of :meth:`mean`.
+    levels : (classes,), optional
+        The classes from the lowest to the highest, if they have an order.
     """
 
     classes: NDArray
+    levels: NDArray | None = None
     kind: ClassVar[Literal["classes"]] = "classes"
 
     def predicted(self, model: Model | None = None) -> NDArray:
@@ -341,8 +353,8 @@ class ClassPredictions(Predictions):
         wanted = checked_levels(levels)
 
         def quantiles(draws: Float) -> Float:
-            found = self._family.class_quantiles(self.likelihood.mean(draws), wanted)
-            return np.moveaxis(found, 0, -1)
+            found = self._known(model).class_quantiles(draws, wanted)
+            return np.moveaxis(self._in_order(found), 0, -1)
 
         return self.reduce(quantiles, model)
 
@@ -382,17 +394,25 @@ class ClassPredictions(Predictions):
     def _labels(self, y: ArrayLike) -> NDArray:
         return checked_labels(self, y, self.covariates)
 
-    def response(self, predictor: Float) -> Float:
-        """Class probabilities for predictors (..., rows, outputs), (..., rows, classes)."""
-        return self._family.class_probabilities(super().response(predictor))
+    def response(self, predictor: Float, model: Model | None = None) -> Float:
+        """Class probabilities for predictors of draws, (draws, rows, classes)."""
+        return self._in_order(self._known(model).class_probabilities(predictor))
 
-    def _mean(self, draws: Float) -> Float:
-        return self._family.class_probabilities(super()._mean(draws))
+    def _mean(self, draws: Float, model: Model) -> Float:
+        # Of every class by itself: what is left of a mean near 1 has few digits.
+        return self.response(draws, model).mean(axis=0)
 
-    @property
-    def _family(self) -> ClassLikelihood:
-        """How outputs become classes."""
-        return families.likelihood_of_classes(len(self.classes))
+    def _known(self, model: Model | None) -> ClassLikelihood:
+        """The likelihood with what was learned besides the weights."""
+        likelihood = self.likelihood.given(self.noise(model))
+        assert isinstance(likelihood, ClassLikelihood)
+        return likelihood
+
+    def _in_order(self, values: Float) -> Float:
+        """Numbers of levels (..., classes) in the order of the classes."""
+        if self.levels is None:
+            return values
+        return values[..., codes_of(self.classes, self.levels)]
 
 
 def _parts(total: int, cost: int, at_once: int) -> Iterator[slice]:

@@ -22,6 +22,7 @@ from islab.tables.targets import (
     in_order,
     interval_levels,
     output_names,
+    possible_likelihoods,
     warn_of_constants,
 )
 
@@ -77,7 +78,9 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         X, y = rows_to_learn_from(X, y, sample_weight, self.random_state)
         columns = OffsetColumns.among(offset, exposure)
         table = checked_table(self, columns.without(X), reset=True)
-        values = checked_numbers(self, y, table, self.likelihood)
+        values = checked_numbers(self, y, table)
+        candidates = self._candidates(values, exposure)
+        families.likelihood(candidates[0]).check_target(values)
         weight = self._checked_weight(sample_weight, table)
         target = values.reshape(len(values), -1)
         outputs = output_names(y, target.shape[1])
@@ -85,7 +88,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         self._learn(
             table,
             target,
-            likelihood=self.likelihood,
+            likelihood=candidates[0],
+            candidates=candidates,
             outputs=outputs,
             sample_weight=weight,
             table_weight=weight,
@@ -100,8 +104,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
     def _warn_of_overdispersion(self, table: Any, target: Float, offset: Float | None) -> None:
         """Says that targets vary more than the likelihood allows, if another one would do."""
-        other = families.likelihood(self.likelihood).overdispersed
-        if other is None or not self.compares_median:
+        other = families.likelihood(self.network_.likelihood).overdispersed
+        if other is None or not self.compares_median or self.likelihood == "auto":
             return
         rows = slice(None, None, 1 + len(target) // ROWS_COMPARED)
         found = self._predictions(
@@ -123,6 +127,18 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
                 stacklevel=4,  # past fit and all_or_nothing
             )
 
+    def _candidates(self, values: Float, exposure: Given) -> tuple[str, ...]:
+        """The likelihoods to choose from: the one that was asked for, or all that may fit."""
+        if self.likelihood != "auto":
+            return (self.likelihood,)
+        found = possible_likelihoods(values)
+        if exposure is not None and not families.likelihood(found[0]).log_link:
+            raise ValueError(
+                "Got exposure and targets that are no counts, expected whole numbers, 0 or more; "
+                "try offset=."
+            )
+        return found
+
     def _check_offset(self, offset: Given, exposure: Given) -> None:
         if offset is None and exposure is None:
             return
@@ -131,9 +147,11 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
                 f"Got an offset or exposure for {type(self).__name__}, expected none; try "
                 "ISLaBRegressor."
             )
-        if exposure is not None and not families.likelihood(self.likelihood).log_link:
+        fitted = getattr(self, "network_", None)
+        name = self.likelihood if fitted is None else fitted.likelihood
+        if exposure is not None and name != "auto" and not families.likelihood(name).log_link:
             raise ValueError(
-                f"Got exposure with likelihood={self.likelihood!r}, expected a likelihood of "
+                f"Got exposure with likelihood={name!r}, expected a likelihood of "
                 "counts; try likelihood='poisson', or offset=."
             )
 
@@ -258,7 +276,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         found = self.predictions(X, offset=offset, exposure=exposure)
         observed, predicted, sd = found.observed(y), found.mean(model), found.sd(model)
         residual = observed - predicted
-        outputs = np.array(self.network_.scale.outputs, dtype=object)
+        outputs = np.array(found.targets, dtype=object)
         return pd.DataFrame(
             {
                 "output": np.tile(outputs, len(predicted)),
@@ -283,7 +301,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """The share of the targets' variance that is predicted (R squared), mean over outputs."""
         check_is_fitted(self)
         found = self.predictions(X, offset=offset, exposure=exposure)
-        return super().score(found, in_order(y, self.network_.scale.outputs), sample_weight)
+        return super().score(found, in_order(y, found.targets), sample_weight)
 
     def _predictions(self, **content: Any) -> NumberPredictions:
         return NumberPredictions(**content)
@@ -295,6 +313,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
+        if self.likelihood == "auto":
+            return tags
         family = families.likelihood(self.likelihood)
         tags.target_tags.positive_only = family.support[0] >= 0
         # Real numbers between 1 and 6, read as counts, say little: their noise is large.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
+from islab.core import families
 from islab.core.sparse import SparseNetwork
 from islab.learn.engines import Problem
 from islab.learn.engines.choice import current_posterior
@@ -13,7 +14,10 @@ from islab.learn.recipe import DEFAULT_SPARSITY
 from islab.learn.sample import ChainPrior, SamplingPlan
 
 POSTERIORS = ("auto", "sampled", "independent", "flow")
-LIKELIHOODS = ("gaussian", "bernoulli", "categorical", "poisson", "negative_binomial", "student_t")
+LIKELIHOODS = (
+    *("gaussian", "bernoulli", "categorical", "ordinal", "poisson", "negative_binomial"),
+    *("student_t", "heteroscedastic", "zero_inflated_poisson", "zero_inflated_negative_binomial"),
+)
 ACTIVATIONS = ("leaky_relu", "relu", "identity", "sigmoid", "tanh")
 # Beyond these a step of a chain takes too long.
 MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
@@ -29,9 +33,27 @@ FEWEST_STEPS, MOST_STEPS = 150, 1400
 def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
     """The kind of posterior that "auto" stands for, or the one that was asked for."""
     name = current_posterior(name)
+    limits = problem.limits
+    signed = limits is not None and limits.need_chains
+    if limits is not None and limits.sign.any() and families.likelihood(likelihood).one_hot:
+        raise ValueError(
+            "Got a column that shall be increasing or decreasing with several classes, which have "
+            "no order; try an ordered Categorical."
+        )
     if name not in ("auto", "sampled"):
+        if signed:
+            raise ValueError(
+                "Got a constraint on directions or interactions with "
+                f"posterior={name!r}, which cannot keep to it in every draw; try "
+                "posterior='sampled'."
+            )
         return name
     reason = _obstacle(likelihood, activation, problem)
+    if signed and reason:
+        raise ValueError(
+            "Got a constraint on directions or interactions, which needs posterior='sampled', "
+            f"which {reason}; try other constraints."
+        )
     if name == "sampled" and reason:
         raise ValueError(
             f"Got posterior='sampled', which {reason}; try posterior='auto' or 'independent'."

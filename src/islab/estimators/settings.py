@@ -12,6 +12,7 @@ from typing import Any
 
 from islab.core import families
 from islab.core.posterior import Initial, inclusion_bounds
+from islab.estimators.constraints import valid_constraints
 from islab.estimators.parameter_checks import (
     Rules,
     auto,
@@ -202,6 +203,10 @@ _RULES: Rules = {
     "posterior": (
         one_of(*POSTERIORS, "lrt"),
         f"one of {', '.join(POSTERIORS)}",
+    ),
+    "constraints": (
+        valid_constraints,
+        "None or a dict such as {'age': 'increasing', 'id': 'exclude'}",
     ),
     "flow": (one_of(*KINDS), f"one of {', '.join(KINDS)}"),
     "n_transforms": (count, "a whole number of at least 1"),

@@ -31,6 +31,7 @@ from islab.io.schema import (
 from islab.learn.history import COLUMNS, History
 from islab.tables.columns import ColumnEncoder
 from islab.tables.offsets import OffsetColumns
+from islab.tables.targets import codes_of
 
 Arrays = dict[str, NDArray]
 
@@ -90,7 +91,12 @@ def _target_of(estimator: NetworkEstimator) -> dict[str, Any]:
         return {"flat": estimator._flat}
     assert isinstance(estimator, NetworkClassifier)
     classes = estimator.classes_
-    return {"type": CLASS_TYPES[classes.dtype.kind], "classes": classes.tolist()}
+    levels = estimator.levels_
+    return {
+        "type": CLASS_TYPES[classes.dtype.kind],
+        "classes": classes.tolist(),
+        **({} if levels is None else {"levels": codes_of(levels, classes).tolist()}),
+    }
 
 
 def from_state(
@@ -175,18 +181,35 @@ def _set_offset(estimator: NetworkEstimator, record: TableRecord) -> None:
     estimator.offset_columns_ = columns
 
 
+def _levels(target: TargetRecord, estimator: NetworkClassifier) -> NDArray | None:
+    """The classes in their order, if a file says that they have one."""
+    if target.levels is None:
+        return None
+    n_classes = len(estimator.classes_)
+    if sorted(target.levels) != list(range(n_classes)):
+        raise ValueError("its levels are not its classes")
+    if n_classes < 3 or len(estimator.network_.noise) != n_classes - 2:
+        raise ValueError("its classes and the gaps between them differ in number")
+    return estimator.classes_[target.levels]
+
+
 def _set_target(estimator: NetworkEstimator, target: TargetRecord) -> None:
     n_outputs = len(estimator.network_.scale.outputs)
     likelihood = estimator.network_.likelihood
     if isinstance(estimator, NetworkRegressor):
         if target.flat is None:
             raise ValueError("its target is that of a classifier")
+        n_outputs //= families.likelihood(likelihood).n_predictors
         estimator._flat, estimator.n_outputs_ = target.flat, n_outputs
-        fits = likelihood == estimator.likelihood and (n_outputs == 1 or not estimator._flat)
+        kinds = families.likelihoods("numbers", "counts")
+        asked = kinds if estimator.likelihood == "auto" else (estimator.likelihood,)
+        fits = likelihood in asked and (n_outputs == 1 or not estimator._flat)
     else:
         assert isinstance(estimator, NetworkClassifier)
         estimator.classes_ = classes_of(target.type, target.classes)
-        expected = families.likelihood_of_classes(len(estimator.classes_))
+        estimator.levels_ = _levels(target, estimator)
+        ordered = estimator.levels_ is not None
+        expected = families.likelihood_of_classes(len(estimator.classes_), ordered=ordered)
         outputs = expected.class_outputs(tuple(map(str, estimator.classes_)))
         fits = (likelihood, n_outputs) == (expected.name, len(outputs))
     if not fits:

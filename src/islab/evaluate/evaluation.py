@@ -54,12 +54,24 @@ def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -
         mean, sd = estimator.predict(X, return_std=True)
         return score_numbers(y, np.asarray(mean)[None], np.square(sd))
     predictions = estimator.predictions(X)
+    if predictions.likelihood.n_predictors > 1:
+        return _evaluate_moments(predictions, y, model)
     draws, observed = predictions.predictor(model), predictions.observed(y)
+    # What each output learned: mostly one number.
+    noise = network.noise_in_units().reshape(-1, observed.shape[1]).T
     each = [
-        score_numbers(target, draws[..., output], noise, likelihood=network.likelihood)
-        for output, (target, noise) in enumerate(
-            zip(observed.T, network.noise_in_units(), strict=True)
-        )
+        score_numbers(target, draws[..., output], own[None], likelihood=network.likelihood)
+        for output, (target, own) in enumerate(zip(observed.T, noise, strict=True))
+    ]
+    return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]}
+
+
+def _evaluate_moments(predictions: Any, y: ArrayLike, model: str | None) -> dict[str, float]:
+    """Scores of normal distributions with the predicted means and standard deviations."""
+    mean, sd = predictions.mean(model), predictions.sd(model)
+    each = [
+        score_numbers(target, mean[None, :, k], sd[:, k] ** 2)
+        for k, target in enumerate(predictions.observed(y).T)
     ]
     return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]}
 

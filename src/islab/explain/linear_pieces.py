@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core import families
 from islab.core.network import slopes
 from islab.core.sparse import SparseNetwork
 
@@ -50,7 +49,7 @@ def linear_pieces(
     contrast : (outputs, outputs), optional
         Predictors and slopes are multiplied by it; the response is not.
     """
-    likelihood = families.likelihood(network.likelihood)
+    likelihood = network.known_likelihood()
     shape, scale = network.architecture, network.scale
     columns = network.standardise(x)
     n_draws, n_rows, n_used, n_wanted = len(weights), len(x), shape.n_covariates, len(outputs)

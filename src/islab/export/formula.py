@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from islab.core import families
 from islab.core.expressions import MISSING_TEXT, Cell, Lookup, spell
 from islab.core.names import printable
@@ -81,7 +83,10 @@ def _lines(source: Any, notation: _Notation, digits: int | None) -> list[str]:
     all_sums = sums(network)
     number = _number(digits, notation.power)
     outputs = [notation.name(name) for name in names.outputs]
-    likelihood = families.likelihood(network.likelihood)
+    noise = network.noise_in_units()
+    if digits is not None:
+        noise = np.array([float(f"{each:.{digits}g}") for each in noise])
+    likelihood = families.likelihood(network.likelihood).given(noise)
     activate = getattr(families.activation(shape.activation), notation.spelling)
     respond = getattr(likelihood, notation.spelling)
 

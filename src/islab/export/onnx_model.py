@@ -10,7 +10,7 @@ import numpy as np
 
 from islab.core import families
 from islab.core.dependencies import needed
-from islab.core.expressions import MISSING_TEXT, Cell, Expression, Lookup, Symbol, spell
+from islab.core.expressions import MISSING_TEXT, Cell, Expression, Lookup, Symbol, call, spell
 from islab.export.portable import Portable, portable
 from islab.io.files import replacing
 
@@ -41,7 +41,8 @@ def to_onnx(
 
     Outputs are ``response`` (rows, outputs), which for classes is that of ``predict_proba``; of one
     network ``predictor``; with draws ``lower`` and ``upper`` and, of numbers, ``sd``. Counts have
-    no ``lower`` and ``upper``. Columns, classes and outputs are in the metadata as JSON lists.
+    no ``lower`` and ``upper``. Columns, outputs, and classes or responses are in the metadata as
+    JSON lists.
 
     Parameters
     ----------
@@ -72,6 +73,7 @@ def to_onnx(
         producer_name="islab",
     )
     lists = {"columns": graph.columns, "outputs": content.outputs, "classes": content.classes}
+    lists["responses"] = content.results if content.classes is None else None
     known = {key: json.dumps(list(value)) for key, value in lists.items() if value is not None}
     onnx.helper.set_model_props(proto, known)
     onnx.checker.check_model(proto)
@@ -86,10 +88,16 @@ def _outputs(content: Portable, graph: _Graph, level: float | None) -> None:
     eta = graph.predictors(content)  # (draws, rows, outputs)
     if content.n_draws == 1:
         graph.output("predictor", graph.node("Squeeze", eta, graph.whole([0])))
-    parts = [graph.node("Gather", eta, graph.whole(k), axis=2) for k in range(len(content.outputs))]
-    names = dict(zip(map(str, range(len(parts))), parts, strict=True))
-    speller = _Onnx(graph, names)
-    found = content.family.expressions([Symbol(name) for name in names], speller.let)
+    etas, noise = _given(content)
+    speller = _Onnx(graph, {})
+    for number, each in enumerate(etas):
+        speller.symbols[each.name] = graph.node("Gather", eta, graph.whole(number), axis=2)
+    for each, own in zip(noise, content.noise.T, strict=True):
+        speller.symbols[each.name] = graph.constant(own[:, None])
+    found = [
+        speller.let(f"response{number}", each)
+        for number, each in enumerate(content.responses(etas, noise, speller.let))
+    ]
     draws = graph.stacked([spell(each, speller) for each in found])
     mean = graph.node("ReduceMean", draws, axes=[0], keepdims=0)
     response = mean
@@ -103,15 +111,23 @@ def _outputs(content: Portable, graph: _Graph, level: float | None) -> None:
         if level is not None:
             _class_interval(content, graph, draws, level)
         return
-    noise = graph.constant(content.noise[:, None])
-    symbols = _Onnx(graph, {"mean": draws, "noise": noise})
-    variance = spell(content.family.variance_expression(Symbol("mean"), Symbol("noise")), symbols)
+    targets = list(zip(found, content.family.noise_expressions(etas, noise), strict=True))
+    variance = graph.stacked(
+        [spell(content.family.variance_expression(*target), speller) for target in targets]
+    )
     error = graph.node("Sub", draws, mean)
     variance = graph.node("Add", variance, graph.node("Mul", error, error))
     sd = graph.node("Sqrt", graph.node("ReduceMean", variance, axes=[0], keepdims=0))
     graph.output("sd", sd)
     if level is not None and content.family.standard_noise is not None:
-        _number_interval(content, graph, draws, level)
+        root = graph.stacked([spell(call("sqrt", own[0]), speller) for _, own in targets])
+        _number_interval(content, graph, draws, root, level)
+
+
+def _given(content: Portable) -> tuple[list[Symbol], list[Symbol]]:
+    """The predictors and the noise of each draw."""
+    etas = [Symbol(f"eta{number}") for number in range(len(content.outputs))]
+    return etas, [Symbol(f"noise{number}") for number in range(content.noise.shape[1])]
 
 
 def _class_interval(content: Portable, graph: _Graph, draws: str, level: float) -> None:
@@ -127,15 +143,15 @@ def _class_interval(content: Portable, graph: _Graph, draws: str, level: float) 
         graph.output(name, graph.node("Add", below, step))
 
 
-def _number_interval(content: Portable, graph: _Graph, draws: str, level: float) -> None:
+def _number_interval(
+    content: Portable, graph: _Graph, draws: str, spread: str, level: float
+) -> None:
     """Quantiles of an equal mixture by Newton's steps, kept in a bracket that shrinks."""
     noise = content.family.standard_noise
     assert noise is not None
-    spread = graph.constant(np.sqrt(content.noise)[:, None])
     n = content.n_draws
-    sample = graph.constant(
-        np.sqrt(content.noise)[:, None] * content.standard_draws()[:, None, None]
-    )
+    standard = graph.constant(content.standard_draws()[:, None, None])
+    sample = graph.node("Mul", spread, standard)
     starts = graph.node(
         "TopK", graph.node("Add", draws, sample), graph.whole([n]), outputs=2, axis=0, largest=0
     )
@@ -259,7 +275,10 @@ class _Graph:
             value = self.constant(layer.bias[:, None])
             for part in parts:
                 value = self.node("Add", part, value)
-        return value if offset is None else self.node("Add", value, offset)
+        if offset is None:
+            return value
+        first = np.arange(len(content.outputs)) < content.n_targets
+        return self.node("Add", value, self.node("Mul", offset, self.constant(first.astype(float))))
 
     def _zeros(self) -> str:
         """As many as there are rows, (rows, 1)."""

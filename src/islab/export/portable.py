@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
-from islab.core.expressions import Cell, Expression, cells
+from islab.core.expressions import Cell, Expression, Let, cells
 from islab.core.paths import active_weights, fed_units
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
@@ -51,12 +51,15 @@ class Portable:
     layers : tuple of Layer
         In the user's units: the scales of covariates and of the target are in the weights.
     activation, likelihood : str
-    noise : (draws, outputs)
+    noise : (draws, numbers)
+        What the likelihood learned besides, in the user's units.
     outputs : tuple of str
     classes : tuple, optional
         Of a classifier.
+    order : tuple of int, optional
+        Where each class stands among what the likelihood predicts, if not in its own place.
     offset : Expression, optional
-        Added to every predictor.
+        Added to the first predictor of each target.
     flat : bool
         Whether a prediction is one number rather than a list.
     """
@@ -70,6 +73,7 @@ class Portable:
     noise: Float
     outputs: tuple[str, ...]
     classes: tuple[Any, ...] | None = None
+    order: tuple[int, ...] | None = None
     offset: Expression | None = None
     flat: bool = False
 
@@ -82,16 +86,27 @@ class Portable:
         return families.likelihood(self.likelihood)
 
     @property
+    def n_targets(self) -> int:
+        return len(self.outputs) // self.family.n_predictors
+
+    @property
     def results(self) -> tuple[str, ...]:
-        """Names of what intervals are for: outputs, or classes; of two classes the second."""
+        """Names of :meth:`responses`: of targets, or classes; of two classes the second."""
         if self.classes is None:
-            return self.outputs
+            return self.family.given(self.noise[0]).response_names(self.outputs)
         return tuple(str(c) for c in (self.classes[1:] if self.two_classes else self.classes))
 
     @property
     def two_classes(self) -> bool:
         """Whether the one output is the probability of the second of two classes."""
         return self.classes is not None and len(self.classes) == 2
+
+    def responses(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        """What is predicted, from the predictors of all outputs."""
+        found = self.family.expressions(eta, noise, let)
+        return found if self.order is None else [found[place] for place in self.order]
 
     def standard_draws(self) -> Float:
         """One value of the standard noise for each draw, evenly spread and in no order.

@@ -72,12 +72,16 @@ def _activation(z):
     return {activation}
 
 
-def _response(eta):
-    """The response of each output from the predictors of all."""
+def _response(eta, noise):
+    """What is predicted, from the predictors of all outputs and the noise."""
 {response}
 
 
 {predictors}
+
+
+# What was learned besides the weights, for each network.
+_NOISE = {noise}
 '''
 
 _ONE_NETWORK = '''def predictor(row):
@@ -104,20 +108,24 @@ def _predictors(row):
         for hidden, constant, inputs in units:
             total = constant + sum(weight * values[source] for source, weight in inputs)
             values.append(_activation(total) if hidden else total)
-        etas.append([value + offset for value in values[-{n_outputs}:]])
+        etas.append([value + shift for value, shift in zip(values[-{n_outputs}:], ({shifts}))])
     return etas'''
 
 _MEANS = """
 
+def _responses(row):
+    return [_response(eta, noise) for eta, noise in zip(_predictors(row), _NOISE)]
+
+
 def _means(row):
-    responses = [_response(eta) for eta in _predictors(row)]
+    responses = _responses(row)
     return [sum(each) / len(responses) for each in zip(*responses)]
 """
 
 _NUMBERS = '''
 
 def predict(row):
-    """{prediction} of a row: a mapping from columns to values, or values in their order."""
+    """{prediction}; a row maps columns to values, or has values in their order."""
     return _means(row){first}
 '''
 
@@ -148,25 +156,26 @@ def _quantile(values, level):
 def predict_interval(row, level=0.9):
     """Credible interval of {what}."""
     ends = (1 - level) / 2, (1 + level) / 2
-    responses = [_response(eta) for eta in _predictors(row)]
-    return [tuple(_quantile(each, end) for end in ends) for each in zip(*responses)]{first}
+    responses = zip(*_responses(row))
+    return [tuple(_quantile(each, end) for end in ends) for each in responses]{first}
 '''
 
 _NUMBER_INTERVALS = '''
 
-_NOISE = [{noise}]
+def _noise(eta, noise):
+    """What the distribution of each target has besides its mean."""
+    return [{noise}]
 
 
-def _share(value, mean, noise):
-    """Probability that a target is at most this value."""
-    {share}
+# The probability that a target is at most a value.
+{share}
 
 
 def _quantile(draws, level):
     """Quantile of an equal mixture, by bisection."""
 
     def below(value):
-        return sum(_share(value, mean, noise) for mean, noise in draws) / len(draws) < level
+        return sum(_share(value, mean, *noise) for mean, noise in draws) / len(draws) < level
 
     means = [mean for mean, _ in draws]
     step = max(means) - min(means) + 1.0
@@ -186,11 +195,9 @@ def _quantile(draws, level):
 def predict_interval(row, level=0.9):
     """Central predictive interval of {what}, noise included."""
     ends = (1 - level) / 2, (1 + level) / 2
-    responses = [_response(eta) for eta in _predictors(row)]
-    return [
-        tuple(_quantile(list(zip(means, noise)), end) for end in ends)
-        for means, noise in zip(zip(*responses), zip(*_NOISE))
-    ]{first}
+    draws = zip(_predictors(row), _NOISE)
+    draws = [zip(_response(*each), _noise(*each)) for each in draws]
+    return [tuple(_quantile(each, end) for end in ends) for each in zip(*draws)]{first}
 '''
 
 
@@ -295,7 +302,7 @@ def _head(content: Portable) -> str:
     ]
     python = _Python(names)
     if content.classes is None:
-        results = f"OUTPUTS = [{_literals(content.outputs)}]"
+        results = f"OUTPUTS = [{_literals(content.results)}]"
     else:
         results = f"CLASSES = [{_literals(content.classes)}]"
     covariates = [spell(each, python) for each in content.covariates.values()]
@@ -309,11 +316,25 @@ def _head(content: Portable) -> str:
         activation=spell(activation, python),
         response=_response(content, python),
         predictors=_one_network(content) if content.n_draws == 1 else _drawn(content),
+        noise=_noise_of_draws(content),
     )
 
 
 def _literals(values: tuple[Any, ...]) -> str:
     return "".join(f"\n    {value!a}," for value in values) + "\n"
+
+
+def _given(content: Portable) -> tuple[list[Symbol], list[Symbol]]:
+    """The predictors and the noise of a draw."""
+    etas = [Symbol(f"eta[{number}]") for number in range(len(content.outputs))]
+    return etas, [Symbol(f"noise[{number}]") for number in range(content.noise.shape[1])]
+
+
+def _noise_of_draws(content: Portable) -> str:
+    noise = content.noise.tolist()
+    if all(row == noise[0] for row in noise):
+        return f"[{noise[0]!r}]" + (f" * {len(noise)}" if len(noise) > 1 else "")
+    return "[" + "".join(f"\n    {row!r}," for row in noise) + "\n]"
 
 
 def _response(content: Portable, python: _Python) -> str:
@@ -323,8 +344,7 @@ def _response(content: Portable, python: _Python) -> str:
         lines.append(f"    {name} = {spell(expression, python)}")
         return Symbol(name)
 
-    etas = [Symbol(f"eta[{number}]") for number in range(len(content.outputs))]
-    found = [spell(each, python) for each in content.family.expressions(etas, let)]
+    found = [spell(each, python) for each in content.responses(*_given(content), let)]
     return "\n".join([*lines, f"    return [{', '.join(found)}]"])
 
 
@@ -342,7 +362,8 @@ def _one_network(content: Portable) -> str:
             terms += [f"{float(hidden[k])!r} * {below[k]}" for k in np.flatnonzero(hidden)]
             here.append(f"eta{unit}" if number == last else f"h{number}_{unit}")
             total = " + ".join(terms)
-            line = f"{total} + offset" if number == last else f"_activation({total})"
+            shift = " + offset" if unit < content.n_targets else ""
+            line = total + shift if number == last else f"_activation({total})"
             lines.append(f"    {here[-1]} = {line}")
         below = here
     return _ONE_NETWORK.format(sums="\n".join(lines), etas=", ".join(below))
@@ -364,14 +385,17 @@ def _drawn(content: Portable) -> str:
                 units.append((hidden, float(layer.bias[draw, unit]), inputs))
             first += width
         draws.append(f"\n    {units!r},")
-    return _DRAWN.format(draws="".join(draws) + "\n", n_outputs=len(content.outputs))
+    n_outputs = len(content.outputs)
+    shifts = "".join("offset, " if k < content.n_targets else "0.0, " for k in range(n_outputs))
+    return _DRAWN.format(draws="".join(draws) + "\n", n_outputs=n_outputs, shifts=shifts.rstrip())
 
 
 def _number_intervals(content: Portable, first: str) -> str:
-    noise = "".join(f"\n    {row!r}," for row in content.noise.tolist()) + "\n"
+    python, own = _Python({}), content.family.noise_expressions(*_given(content))
+    noise = [f"({', '.join(spell(each, python) for each in target)},)" for target in own]
     whole = content.family.target == "counts"
     return _NUMBER_INTERVALS.format(
-        noise=noise,
+        noise=", ".join(noise),
         share=content.family.python_share,
         what="the target" if content.flat else "each target",
         first=first,

@@ -78,7 +78,11 @@ def to_sql(
 
 
 def _responses(content: Portable, query: Query) -> list[str]:
-    """Names of the columns that hold the response of each output, for each row and draw."""
+    """Names of the columns ``p`` that hold each response, for each row and draw.
+
+    With draws of numbers or counts there are ``v``, the variances of the targets, and where
+    exports have their intervals ``s`` and ``q``: the roots and draws of the standard noise.
+    """
     read = {cell: Symbol(f"c{number}") for number, cell in enumerate(content.cells)}
     query.let_all({symbol.name: cell for cell, symbol in read.items()})
     covariates = [_with_cells(each, read) for each in content.covariates.values()]
@@ -99,25 +103,40 @@ def _responses(content: Portable, query: Query) -> list[str]:
             terms = [constants.of(layer.bias[:, unit])]
             terms += _products(constants, layer.covariate[:, unit], inputs)
             terms += _products(constants, layer.hidden[:, unit], below)
-            here[f"z{number}_{unit}"] = _sum([*terms, offset] if last else terms)
+            shifted = last and unit < content.n_targets
+            here[f"z{number}_{unit}"] = _sum([*terms, offset] if shifted else terms)
         sums.append(here)
         below = [Symbol(name if last else f"h{name[1:]}") for name in here]
-    noise: dict[str, Expression] = {}
-    if content.classes is None and content.n_draws > 1:
-        noise = {f"s{n}": constants.of(np.sqrt(own)) for n, own in enumerate(content.noise.T)}
-        if content.family.standard_noise is not None:
-            noise["q"] = constants.of(content.standard_draws())
+    spread = content.classes is None and content.n_draws > 1
+    noise = [constants.of(own) for own in content.noise.T]
+    standard: dict[str, Expression] = {}
+    if spread and content.family.standard_noise is not None:
+        standard["q"] = constants.of(content.standard_draws())
     constants.check()
     query.join_draws(constants.columns, content.n_draws)
     for number, here in enumerate(sums):
         query.let_all(here)
         if number < len(sums) - 1:
             query.let_all({f"h{z[1:]}": activation.expression(Symbol(z)) for z in here})
-    found = content.family.expressions(below, query.let)
+    found = content.responses(below, noise, query.let)
     names = [f"p{number}" for number in range(len(found))]
     query.let_all(dict(zip(names, found, strict=True)))
-    query.let_all(noise)
+    if spread:
+        query.let_all(_spread(content, names, content.family.noise_expressions(below, noise)))
+    query.let_all(standard)
     return names
+
+
+def _spread(
+    content: Portable, names: list[str], noise: list[tuple[Expression, ...]]
+) -> dict[str, Expression]:
+    """The variance of each target and the root of its standard noise."""
+    found: dict[str, Expression] = {}
+    for number, (name, own) in enumerate(zip(names, noise, strict=True)):
+        found[f"v{number}"] = content.family.variance_expression(Symbol(name), own)
+        if content.family.standard_noise is not None:
+            found[f"s{number}"] = call("sqrt", own[0])
+    return found
 
 
 def _with_cells(expression: Expression, read: dict[Any, Symbol]) -> Expression:
@@ -185,9 +204,8 @@ def _averaged(content: Portable, query: Query, responses: list[str], level: floa
     interval = level is not None and content.family.standard_noise is not None
     drawn = _centred(query, responses, interval)
     for number, p in enumerate(responses):
-        mean, s = Symbol(p), Symbol(f"s{number}")
-        spread = mean - Symbol(f"m{number}")
-        variance = content.family.variance_expression(mean, s * s) + spread * spread
+        error = Symbol(p) - Symbol(f"m{number}")
+        variance = Symbol(f"v{number}") + error * error
         aggregates[f"sd{number}"] = f"SQRT(AVG({spell(variance, query.sql)}))"
     results = query.grouped("islab_means", drawn, aggregates)
     if level is not None and interval:
@@ -221,11 +239,11 @@ def _centred(query: Query, responses: list[str], interval: bool) -> str:
 
     For an interval also a sample of new targets, ``y``, and its ranks, ``r``.
     """
-    deviations = [f"s{number}" for number in range(len(responses))]
+    spread = [f"{what}{n}" for what in ("vs" if interval else "v") for n in range(len(responses))]
     sample = {f"y{n}": Symbol(p) + Symbol(f"s{n}") * Symbol("q") for n, p in enumerate(responses)}
     if interval:
         query.let_all(sample)
-    columns = [*responses, *deviations, *(sample if interval else ())]
+    columns = [*responses, *spread, *(sample if interval else ())]
     drawn = query.flush(columns)
     added = [f"AVG({p}) {EACH_ROW} AS m{n}" for n, p in enumerate(responses)]
     if interval:
@@ -243,7 +261,7 @@ def _quantiles(content: Portable, query: Query, drawn: str, results: str, level:
     noise = content.family.standard_noise
     assert noise is not None
     levels = {"lower": (1 - level) / 2, "upper": (1 + level) / 2}
-    numbers = range(len(content.outputs))
+    numbers = range(content.n_targets)
     ends = {f"{end}{n}": (n, share) for end, share in levels.items() for n in numbers}
     kept = ", ".join([ROW, *(f"p{n}, s{n}" for n in numbers)])
     parts = []
@@ -303,7 +321,7 @@ def _newton_step(query: Query, ends: dict, noise: Any, kept: str, step: int) -> 
 
 
 def _keys(content: Portable, what: str) -> list[str]:
-    return [f"{what}{number}" for number in range(len(content.outputs))]
+    return [f"{what}{number}" for number in range(len(content.results))]
 
 
 def _final(content: Portable, query: Query, results: str, names: dict[str, str]) -> str:

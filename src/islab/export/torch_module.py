@@ -51,8 +51,9 @@ class TorchNetwork(nn.Module):
         self.columns = getattr(source, "columns_", None)
         shape, scale = network.architecture, network.scale
         self.activation = shape.activation
-        self.likelihood = network.likelihood
+        self.likelihood = network.known_likelihood()
         self.n_covariates = network.n_covariates
+        self.order = content.order
         self.register_buffer("used", torch.tensor(network.covariates))
         self.register_buffer("x_center", _tensor(scale.x_center[network.covariates]))
         self.register_buffer("x_scale", _tensor(scale.x_scale[network.covariates]))
@@ -87,8 +88,9 @@ class TorchNetwork(nn.Module):
         return self.y_center + self.y_scale * hidden
 
     def forward(self, x: Tensor) -> Tensor:
-        """The response, (rows, outputs)."""
-        return families.likelihood(self.likelihood).torch(self.predictor(x))
+        """The response, (rows, outputs); of an estimator's classes in their order."""
+        response = self.likelihood.torch(self.predictor(x))
+        return response if self.order is None else response[:, list(self.order)]
 
     def to_bytes(self) -> bytes:
         """A file for ``torch.export.load``, which needs no islab."""

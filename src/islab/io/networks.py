@@ -56,6 +56,11 @@ def architecture_of(record: NetworkRecord) -> Architecture:
     )
 
 
+def n_noise(net: Architecture, likelihood: str) -> int | None:
+    """How many numbers a likelihood learns besides the weights; None if a file may say."""
+    return families.likelihood(_likelihood(likelihood)).n_noise(net.n_outputs)
+
+
 def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **others: Any) -> Any:
     """A distribution of all weights, each array of the shape that the kind says.
 
@@ -66,10 +71,11 @@ def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **ot
     **others
         What the distribution knows besides.
     """
-    sizes = {
+    sizes: dict[str, int | None] = {
         "weights": net.n_weights,
         "units": net.n_units,
         "outputs": net.n_outputs,
+        "noise": n_noise(net, likelihood),
         "layers": net.n_layers,
         "covariates": net.n_covariates,
         "inputs": sum(net.n_inputs(layer) for layer in range(net.n_layers)),
@@ -116,13 +122,13 @@ def read_network(
     found: dict[str, Any] = {name: held.numbers(name, edges) for name in ("mu", "sigma", "alpha")}
     found |= {name: held.numbers(name, biases) for name in ("bias_mu", "bias_sigma")}
     found |= {
-        "noise": held.numbers("noise", (net.n_outputs,)),
+        "noise": held.numbers("noise", (n_noise(net, record.likelihood),)),
         "edges": held.positions("edges", edges, net.n_weights, rising=True),
         "unit_labels": held.positions("unit_labels", biases, 2**53, rising=False),
     }
     shape = (net.n_covariates,)
     covariates = held.positions("covariates", shape, 2**53, rising=True)
-    found |= _flow(held, n_edges) | _kept(held, net, n_edges)
+    found |= _flow(held, n_edges) | _kept(held, net, n_edges, len(found["noise"]))
     named = scale()
     if len(named.outputs) != net.n_outputs:
         raise ValueError("architecture and outputs differ in number")
@@ -149,7 +155,7 @@ def _flow(held: Held, n_weights: int) -> Arrays:
     return {"multipliers": bank, "input_index": index.astype(np.intp)}
 
 
-def _kept(held: Held, net: Architecture, n_edges: int) -> dict[str, KeptDraws]:
+def _kept(held: Held, net: Architecture, n_edges: int, n_noise: int) -> dict[str, KeptDraws]:
     """The draws that a chain has made of a network, if there are any."""
     if "kept_weights" not in held:
         return {}
@@ -157,7 +163,7 @@ def _kept(held: Held, net: Architecture, n_edges: int) -> dict[str, KeptDraws]:
     if not len(weights):
         raise ValueError("array 'kept_weights' has no draws")
     biases = held.numbers("kept_biases", (len(weights), net.n_units))
-    noise = held.numbers("kept_noise", (len(weights), net.n_outputs))
+    noise = held.numbers("kept_noise", (len(weights), n_noise))
     return {"kept": KeptDraws(weights, biases, noise)}
 
 

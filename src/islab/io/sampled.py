@@ -11,7 +11,7 @@ from msgspec import structs
 from islab.core.architecture import Architecture
 from islab.core.sampled import ChainDraws, PredictionMixing, ReadingPrice, SampledPosterior
 from islab.core.scale import Scale
-from islab.io.networks import Arrays, architecture_of, arrays_of, check_size, read_network
+from islab.io.networks import Arrays, architecture_of, arrays_of, check_size, n_noise, read_network
 from islab.io.schema import Held, SampledRecord
 
 NETWORK = "network/"
@@ -62,7 +62,7 @@ def read_sampled(
     weights = held.numbers("weights", (n_edges,))
     by_draw = {
         "biases": held.numbers("biases", (n_draws, net.n_units)),
-        "noise": held.numbers("noise", (n_draws, net.n_outputs)),
+        "noise": held.numbers("noise", (n_draws, n_noise(net, likelihood))),
         "tau2": held.numbers("tau2", (n_draws, len(net.blocks))),
         "log_likelihood": held.numbers("log_likelihood", (n_draws,)),
     }
@@ -89,6 +89,8 @@ def read_sampled(
     )
     if (network.likelihood, network.architecture.n_outputs) != (likelihood, net.n_outputs):
         raise ValueError("its readable network is of another kind than its draws")
+    if len(network.noise) != by_draw["noise"].shape[1]:
+        raise ValueError("its readable network and its draws differ in their noise")
     return SampledPosterior(
         architecture=net,
         likelihood=likelihood,

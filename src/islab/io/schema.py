@@ -115,11 +115,12 @@ class NetworkRecord(Struct):
 
 
 class TargetRecord(Struct):
-    """Of a regressor whether y was one column, of a classifier the classes."""
+    """Of a regressor whether y was one column, of a classifier the classes and their order."""
 
     flat: bool | None = None
     type: str = ""
     classes: list[bool | int | float | str] = []
+    levels: list[Size] | None = None
 
 
 class PriceRecord(Struct):
@@ -374,9 +375,11 @@ def _unmarked(value: Any, depth: int) -> Any:
 def _unmarked_dict(pairs: list[Any], depth: int) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], list | dict):
+        if not isinstance(pair, list) or len(pair) != 2 or isinstance(pair[0], list):
             raise ValueError("a parameter is not a dict")
         key = _unmarked(pair[0], depth)
+        if isinstance(key, dict) or key == ():
+            raise ValueError("a parameter is not a dict")
         if key in found:
             raise ValueError(f"a parameter has {key!r} twice")
         found[key] = _unmarked(pair[1], depth)

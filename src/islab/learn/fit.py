@@ -273,6 +273,9 @@ class _Session:
             sets = removals(
                 best.posterior, best.prior, self.problem, kl_weight=weight, skip=failures
             )
+            if self.problem.limits is not None:
+                forced = self.problem.limits.forced(best.posterior.architecture)
+                sets = [each for each in sets if not np.isin(each, forced).any()]
             if not sets:
                 break
             smaller, size = None, len(sets)
@@ -349,8 +352,14 @@ class _Session:
     def _start(self, hidden: tuple[int, ...], initial: Initial, seed: int) -> Posterior:
         rng = np.random.default_rng(seed)
         start = Posterior.initialise(self._architecture(hidden), rng, initial, self.likelihood)
-        bias = self.problem.initial_bias(families.likelihood(self.likelihood))
+        likelihood = families.likelihood(self.likelihood)
+        bias = self.problem.initial_bias(likelihood)
         start.bias_mu[start.architecture.units[-1]] = bias
+        start.noise = likelihood.start_noise(self.problem.y)
+        limits = self.problem.limits
+        if limits is not None:
+            start.lam[limits.forbidden(start.architecture)] = -LARGEST_LAMBDA
+            start.lam[limits.forced(start.architecture)] = LARGEST_LAMBDA
         return start
 
     def _train(
@@ -385,7 +394,10 @@ class _Session:
         """What stands for the data, the settings and a part of the fit."""
         settings = (self.likelihood, self.recipe, self.engine, part)
         owner = sha256(repr(settings).encode())
-        data = (self.problem.x, self.problem.y, self.problem.row_weights, self.problem.offset)
+        data: list[NDArray | None] = [self.problem.x, self.problem.y, self.problem.row_weights]
+        data.append(self.problem.offset)
+        if (limits := self.problem.limits) is not None:
+            data += limits.arrays
         for array in (each for each in data if each is not None):
             owner.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
         return owner.hexdigest()

@@ -159,14 +159,14 @@ def interval_chart(
     )
 
 
-def history_charts(history: History) -> list[Chart]:
-    """ELBO and sizes of the network over the steps of training."""
+def history_charts(history: History, noise: str = HISTORY["noise"]) -> list[Chart]:
+    """ELBO, sizes of the network and what ``noise`` calls its noise over the steps of training."""
     if len(history) < 2:
         return []
     steps = history.column("step")
     return [
         _history_chart(steps, history.column(column), title)
-        for column, title in HISTORY.items()
+        for column, title in (HISTORY | {"noise": noise}).items()
         if column == "elbo" or np.ptp(history.column(column)) > 0
     ]
 

@@ -117,7 +117,7 @@ def render_report(
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=model.summary(),
         network=network,
-        classes=[printable(str(name)) for name in getattr(model, "classes_", [])],
+        classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
         left_out=[
             (printable(variable.name), variable.note)
@@ -135,8 +135,11 @@ def render_report(
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),
         edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
-        stories=tell_rows(network, covariates, chosen, settings, y, drawn, level),
-        history=history_charts(model.history_),
+        stories=tell_rows(
+            network, covariates, chosen, settings, y, drawn, level, predictions.offset
+        ),
+        has_offset=predictions.offset is not None,
+        history=history_charts(model.history_, **_noise_name(network)),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
         n_settings=len(settings),
         n_offered=len(offered),
@@ -151,6 +154,18 @@ def render_report(
     )
 
 
+def _noise_name(network: SparseNetwork) -> dict[str, str]:
+    """What the noise is called where it is no variance."""
+    likelihood = families.likelihood(network.likelihood)
+    return {} if likelihood.scales_target else {"noise": f"mean of {likelihood.noise_name}"}
+
+
+def _classes(model: Any) -> Any:
+    """The classes of a classifier, from the lowest to the highest if they have an order."""
+    levels = getattr(model, "levels_", None)
+    return getattr(model, "classes_", ()) if levels is None else levels
+
+
 def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) -> dict[str, Any]:
     """A row to start changes from."""
     return {
@@ -161,9 +176,12 @@ def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) ->
 
 def _range(network: SparseNetwork, response: Float) -> list[float]:
     """Where predicted numbers lie, with room for noise."""
-    room = 2 * float(np.sqrt(network.noise_in_units().max()))
+    likelihood = network.known_likelihood()
+    room = 2 * float(np.sqrt(network.noise_in_units().max())) if likelihood.scales_target else 0.0
     low, high = float(response.min()) - room, float(response.max()) + room
-    least, most = families.likelihood(network.likelihood).support
+    least, most = likelihood.support
+    if likelihood.ordered:
+        return [least, most]
     return [max(low, least), min(high, most)]
 
 

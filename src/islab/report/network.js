@@ -69,7 +69,9 @@ class Network {
     const { x_center, x_scale, level, outputs } = this.data;
     const standardised = x.map((value, j) => (value - x_center[j]) / x_scale[j]);
     const pieces = this.weights.map((_, draw) => this.piece(draw, standardised));
-    const draws = pieces.slice(1).map(({ predictor }) => this.likelihood.response(predictor));
+    const draws = pieces.slice(1).map(({ predictor }) => 
+      this.likelihood.response(predictor, this.data.noise),
+    );
     const told = pieces.map((piece) => this.centred(piece));
     const added = told.map(({ slopes }) =>
       groups.map((group) =>
@@ -106,8 +108,9 @@ class Network {
   predictive(sorted) {
     if (!this.likelihood.interval) return null;
     const { level, noise } = this.data;
+    const last = noise.length - sorted.length;
     return [(1 - level) / 2, (1 + level) / 2].map((share) =>
-      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k])),
+      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k], noise[last + k])),
     );
   }
 }

@@ -108,8 +108,9 @@ def tell_rows(
     y: NDArray | None,
     drawn: tuple[Float, Float],
     level: float,
+    offset: Float | None = None,
 ) -> list[RowStory]:
-    """Prediction and contributions of the chosen rows."""
+    """Prediction and contributions of the chosen rows; predictions are those at offset 0."""
     if not rows:
         return []
     likelihood = families.likelihood(network.likelihood)
@@ -131,7 +132,12 @@ def tell_rows(
                 number=row,
                 reason=reason,
                 prediction="; ".join(_prediction(explanation, place, k) for k in outputs),
-                observed=None if observed is None else _observed(observed[place]),
+                observed=(
+                    None
+                    if observed is None
+                    else _observed(observed[place])
+                    + ("" if offset is None else _at(offset[row], likelihood.log_link))
+                ),
                 panels=[_panel(explanation, place, k, settings) for k in outputs],
             )
         )
@@ -149,8 +155,10 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     summary = explanation.response_summary
     mean, low, high = (part[row, output] for part in (summary.mean, summary.lower, summary.upper))
     name = on_one_line(explanation.outputs[output])
-    words = number
-    if families.likelihood(explanation.likelihood).words.symbol == "P":
+    words, likelihood = number, families.likelihood(explanation.likelihood)
+    if likelihood.ordered:
+        name = f"{likelihood.words.response} ({name})"
+    if likelihood.words.symbol == "P":
         name, words = f"P({name})", _probability
     value = words(mean)
     relation = " " if value[0] in "<>" else " = "
@@ -168,6 +176,12 @@ def _observed(value: Any) -> str:
         return ", ".join(_observed(each) for each in value.tolist())
     is_number = isinstance(value, float | np.floating)
     return number(float(value)) if is_number else on_one_line(str(value))
+
+
+def _at(offset: Float, log_link: bool) -> str:
+    """The offset, or the exposure, that a target was observed at."""
+    name, values = ("exposure", np.exp(offset)) if log_link else ("offset", offset)
+    return f" at {name} {', '.join(number(float(value)) for value in np.unique(values))}"
 
 
 def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[Setting]) -> Panel:

@@ -110,7 +110,7 @@ class _Predicted:
 
 
 def _number_scores(predictions: NumberPredictions, observed: Float, level: float) -> Scores:
-    outputs, models = predictions.network.scale.outputs, predictions.models
+    outputs, models = predictions.targets, predictions.models
     found = [_predicted(predictions, observed, level, which) for which in models]
     percent = f"{level:.0%}".replace("%", " %")
     named = [

@@ -55,7 +55,12 @@ def network_data(
         "exact": is_piecewise_linear(network),
         "level": level,
         "n_units": network.architecture.n_units,
-        "outputs": [printable(name) for name in scale.outputs],
+        "outputs": [
+            f"{likelihood.words.response} ({printable(name)})"
+            if likelihood.ordered
+            else printable(name)
+            for name in scale.outputs
+        ],
         "covariates": [printable(scale.names[column]) for column in used],
         "x_center": scale.x_center[used].tolist(),
         "x_scale": scale.x_scale[used].tolist(),

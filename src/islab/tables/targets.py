@@ -24,6 +24,7 @@ TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
 LARGEST_CLASS = 2.0**53
 LARGEST_SCALE = 1e150
+MOST_LEVELS = 256
 
 
 def detected_task(y: pd.Series) -> str:
@@ -67,6 +68,45 @@ def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
     return plain_labels(labels, "y")
 
 
+def levels_of(y: Any, classes: NDArray, likelihood: str) -> NDArray | None:
+    """The classes from the lowest to the highest, None if they have no order, or are two."""
+    categories = _ordered_categories(y)
+    if likelihood == "auto":
+        ordered = categories is not None
+    else:
+        ordered = families.likelihood(likelihood).ordered
+    if not ordered or len(classes) < 3:
+        return None
+    if len(classes) > MOST_LEVELS:
+        raise ValueError(
+            f"Got {len(classes)} ordered classes, expected at most {MOST_LEVELS}; try "
+            "ISLaBRegressor."
+        )
+    if categories is not None:
+        return classes[np.argsort([categories.index(name) for name in classes.tolist()])]
+    if classes.dtype.kind in "OU":
+        raise ValueError(
+            f"Got likelihood={likelihood!r} with classes such as {classes.tolist()[0]!r}, whose "
+            "order is not known, expected numbers or an ordered Categorical; try "
+            "pd.Categorical(y, categories=[...], ordered=True) with the lowest class first."
+        )
+    return classes
+
+
+def _ordered_categories(y: Any) -> list[Any] | None:
+    """The categories of an ordered Categorical, from the lowest."""
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        return dtype.categories.tolist()
+    return None
+
+
+def codes_of(labels: NDArray, classes: NDArray) -> NDArray[np.intp]:
+    """Position of each label among the classes, which need not be sorted."""
+    order = np.argsort(classes, kind="stable")
+    return order[np.minimum(np.searchsorted(classes[order], labels), len(classes) - 1)]
+
+
 def plain_labels(labels: NDArray, name: str) -> NDArray:
     """Labels that are text, numbers or booleans; others are refused."""
     classes = _of_one_type(labels, name) if labels.dtype.kind == "O" else labels
@@ -95,8 +135,20 @@ def _of_one_type(labels: NDArray, name: str) -> NDArray:
         return labels[:, None]
 
 
-def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -> Float:
-    """Targets of a regression, (rows,) or (rows, outputs)."""
+def possible_likelihoods(values: Float) -> tuple[str, ...]:
+    """Likelihoods of counts for whole numbers none of which is negative, else of real numbers."""
+    if (values < 0).any() or (values != np.round(values)).any():
+        return families.likelihoods("numbers")
+    names = families.likelihoods("counts")
+    if (values == 0).any():
+        return names
+    return tuple(name for name in names if not families.likelihood(name).inflates_zeros)
+
+
+def checked_numbers(
+    estimator: Any, y: ArrayLike, table: Any, likelihood: str | None = None
+) -> Float:
+    """Targets of a regression, (rows,) or (rows, outputs), that a likelihood allows."""
     _require(estimator, y)
     try:
         if _has_times(y):
@@ -125,7 +177,8 @@ def checked_numbers(estimator: Any, y: ArrayLike, table: Any, likelihood: str) -
             f"Got {values[wrong][0]} in y (row {row}; NaN and inf are not allowed), "
             "expected a finite number for each row; try to drop rows without one."
         )
-    families.likelihood(likelihood).check_target(values)
+    if likelihood is not None:
+        families.likelihood(likelihood).check_target(values)
     return values
 
 

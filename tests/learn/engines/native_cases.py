@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 native = pytest.importorskip("islab.learn.engines.native")
 
+from islab.core import families  # noqa: E402
 from islab.core.architecture import Architecture  # noqa: E402
 from islab.core.posterior import Posterior  # noqa: E402
 from islab.core.priors import Prior  # noqa: E402
@@ -57,6 +58,7 @@ def make_case(
     **wiring,
 ) -> Case:
     rng = np.random.default_rng(seed)
+    outputs += outputs % families.likelihood(likelihood).n_predictors
     net = Architecture(covariates, hidden, outputs, **wiring)
     x = rng.standard_normal((n_rows, covariates))
     y = {
@@ -66,10 +68,15 @@ def make_case(
         "student_t": rng.standard_t(2, size=(n_rows, outputs)),
         "poisson": rng.poisson(3, size=(n_rows, outputs)),
         "negative_binomial": rng.negative_binomial(2, 0.4, size=(n_rows, outputs)),
+        "zero_inflated_poisson": rng.poisson(1, size=(n_rows, outputs)),
+        "zero_inflated_negative_binomial": rng.negative_binomial(2, 0.6, size=(n_rows, outputs)),
+        "heteroscedastic": rng.standard_normal((n_rows, outputs)),
+        "ordinal": rng.integers(1, 5, size=(n_rows, outputs)),
     }[likelihood]
     weight = rng.uniform(0.2, 2, n_rows) if weighted else None
     posterior = Posterior.initialise(net, rng, likelihood=likelihood)
     posterior.lam = rng.uniform(-3, 3, net.n_weights)
+    posterior.noise = families.likelihood(likelihood).start_noise(y)
     n_blocks = len(net.blocks)
     prior = Prior(rng.uniform(0.3, 3, n_blocks), rng.uniform(0.05, 0.6, n_blocks), df=df)
     steps = Steps(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.posterior import Posterior
 from islab.learn.engines import Problem, Steps
@@ -17,6 +18,12 @@ def make_problem(rng, likelihood="gaussian", n_rows=40, n_covariates=3, n_output
         "student_t": lambda: rng.standard_t(3, size=(n_rows, outputs)),
         "poisson": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
         "negative_binomial": lambda: rng.poisson(2.0, size=(n_rows, outputs)).astype(float),
+        "zero_inflated_poisson": lambda: rng.poisson(1.0, size=(n_rows, outputs)).astype(float),
+        "zero_inflated_negative_binomial": (
+            lambda: rng.poisson(1.0, size=(n_rows, outputs)).astype(float)
+        ),
+        "heteroscedastic": lambda: rng.standard_normal((n_rows, outputs)),
+        "ordinal": lambda: rng.integers(1, 5, size=(n_rows, outputs)).astype(float),
         "categorical": lambda: np.eye(outputs)[rng.integers(outputs, size=n_rows)],
     }[likelihood]()
     return Problem(x, y)
@@ -26,6 +33,7 @@ def make_posterior(rng, problem, hidden=(5, 4), likelihood="gaussian", **archite
     net = Architecture(problem.x.shape[1], hidden, problem.y.shape[1], **architecture)
     start = Posterior.initialise(net, rng, likelihood=likelihood)
     start.lam = rng.uniform(-2, 2, size=net.n_weights)
+    start.noise = families.likelihood(likelihood).start_noise(problem.y)
     return start
 
 

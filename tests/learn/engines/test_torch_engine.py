@@ -11,7 +11,7 @@ from islab.learn.engines import Problem, Steps
 from islab.learn.engines.torch.dense import TorchEngine
 from tests.learn.engines.problems import make_posterior, make_problem, make_steps
 
-LIKELIHOODS = ("gaussian", "bernoulli", "categorical", "poisson", "negative_binomial", "student_t")
+LIKELIHOODS = families.likelihoods()
 
 
 def make_engine(rng, likelihood="gaussian", prior=None, weight=None, **architecture):

@@ -1,11 +1,14 @@
 """Chains against exact posteriors, and Geweke's test of the transition kernel."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.constraints import Limits
 from islab.core.network import forward
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
@@ -148,9 +151,27 @@ CASES = {
     "logistic network, Student-t slab": (Architecture(2, (2,), 1), "bernoulli", 4.0),
     "Poisson network": (Architecture(2, (2,), 1), "poisson", 0.0),
     "negative binomial network": (Architecture(2, (1,), 1), "negative_binomial", 0.0),
+    "ordered classes": (Architecture(2, (1,), 1), "ordinal", 0.0),
+    "zero-inflated counts": (Architecture(2, (1,), 1), "zero_inflated_poisson", 0.0),
+    "zero-inflated counts with a dispersion": (
+        Architecture(2, (1,), 1),
+        "zero_inflated_negative_binomial",
+        0.0,
+    ),
+    "noise with a predictor": (Architecture(2, (1,), 2), "heteroscedastic", 0.0),
     "Student-t noise": (Architecture(2, (1,), 1), "student_t", 0.0),
     "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
     "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
+}
+
+
+# Priors of what likelihoods learn besides, where it is no variance.
+NOISE_PRIORS = {
+    "ordinal": lambda rng, n: rng.exponential(5.0, size=(n, 1)),
+    "zero_inflated_poisson": lambda rng, n: 1 / rng.uniform(size=(n, 1)) - 1,
+    "zero_inflated_negative_binomial": lambda rng, n: np.column_stack(
+        [3.0 / rng.gamma(6.0, size=n), 1 / rng.uniform(size=n) - 1]
+    ),
 }
 
 
@@ -159,7 +180,7 @@ def simulate(likelihood, eta, noise, rng):
     return families.likelihood(likelihood).sample(eta, noise, rng)
 
 
-def geweke_scores(net, likelihood, df, n_steps, seed):
+def geweke_scores(net, likelihood, df, n_steps, seed, limits=None):
     """Standardised differences between the prior and data-and-parameters simulated in turn."""
     rng = np.random.default_rng(seed)
     prior = ChainPrior(
@@ -167,8 +188,14 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
     )
     x = rng.standard_normal((5, net.n_covariates))
     start = empty_start(net, tau2=0.3, noise=0.5)
+    n_noise = families.likelihood(likelihood).n_noise(net.n_outputs)
+    if n_noise is not None:
+        start = replace(start, noise=np.full(n_noise, 0.5))
+    if limits is not None:
+        slots, values = limits.nearest(net, start.slots, start.weights)
+        start = replace(start, slots=slots, weights=values)
     y = simulate(likelihood, np.zeros((5, net.n_outputs)), start.noise, rng)
-    chain = make_chain(Problem(x, y), likelihood, net, start, seed, prior)
+    chain = make_chain(Problem(x, y, limits=limits), likelihood, net, start, seed, prior)
     options = {
         "every": 1,
         "keep_rows": False,
@@ -188,12 +215,17 @@ def geweke_scores(net, likelihood, df, n_steps, seed):
         found.append(statistics(net, **chain.state()))
     chained = np.array(found)
     weights, biases, tau2, noise = draw_prior(net, prior, 10_000, rng)
+    if likelihood in NOISE_PRIORS:
+        noise = NOISE_PRIORS[likelihood](rng, 10_000)
     drawn = np.array(
         [
             statistics(net, slots=np.flatnonzero(w), weights=w[w != 0], bias=b, tau2=t, noise=s)
             for w, b, t, s in zip(weights, biases, tau2, noise, strict=True)
         ]
     )
+    if limits is not None:
+        used = [np.flatnonzero(w) for w in weights]
+        drawn = drawn[[limits.allow(net, s, w[s]) for s, w in zip(used, weights, strict=True)]]
     if not families.likelihood(likelihood).learns_noise:
         drawn, chained = drawn[:, :-1], chained[:, :-1]
     batches = chained[: n_steps // 40 * 40].reshape(40, -1, chained.shape[1]).mean(axis=1)
@@ -219,6 +251,39 @@ def test_prior_and_chain_agree_in_gewekes_test(name):
 @pytest.mark.parametrize("name", CASES)
 def test_prior_and_chain_agree_in_a_long_run_of_gewekes_test(name):
     scores = geweke_scores(*CASES[name], n_steps=60_000, seed=12)
+    assert np.abs(scores).max() < 4.0
+
+
+LIMITS = {
+    "a direction": ([0, 0], [0, 0], [1, 0]),
+    "two directions": ([0, 0], [0, 0], [1, -1]),
+    "a line": ([1, 0], [0, 0], [0, 0]),
+    "an included covariate": ([0, 0], [1, 0], [0, 0]),
+    "everything": ([0, 1], [1, 0], [-1, 1]),
+    "no interaction": ([0, 0], [0, 0], [0, 0]),
+}
+
+
+def limits_of(name):
+    linear, include, sign = (np.array(each) for each in LIMITS[name])
+    apart = ~np.eye(2, dtype=bool) if name == "no interaction" else None
+    return Limits(
+        linear.astype(bool), include.astype(bool), sign.astype(np.int8), n_outputs=1, apart=apart
+    )
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_prior_within_limits_and_the_chain_agree_in_gewekes_test(name):
+    net = Architecture(2, (2,), 1)
+    scores = geweke_scores(net, "gaussian", 0.0, 1_000, 13, limits_of(name))
+    assert np.abs(scores).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_prior_within_limits_and_the_chain_agree_in_a_long_run(name):
+    net = Architecture(2, (1, 1), 1)
+    scores = geweke_scores(net, "bernoulli", 0.0, 60_000, 14, limits_of(name))
     assert np.abs(scores).max() < 4.0
 
 

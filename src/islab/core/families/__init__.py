@@ -20,11 +20,14 @@ from islab.core.families.activation import (
 from islab.core.families.bernoulli import Bernoulli
 from islab.core.families.categorical import Categorical
 from islab.core.families.gaussian import Gaussian
+from islab.core.families.heteroscedastic import Heteroscedastic
 from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, Uncertainty, Words
 from islab.core.families.negative_binomial import NegativeBinomial
+from islab.core.families.ordinal import Ordinal
 from islab.core.families.poisson import Poisson
 from islab.core.families.spelling import Kernel, StandardNoise
 from islab.core.families.student import StudentT
+from islab.core.families.zero_inflated import ZeroInflatedNegativeBinomial, ZeroInflatedPoisson
 
 __all__ = [
     "Activation",
@@ -39,6 +42,7 @@ __all__ = [
     "likelihood",
     "likelihood_of_classes",
     "likelihoods",
+    "likelihoods_of_classes",
     "register",
     "unregister",
 ]
@@ -91,18 +95,29 @@ def activations(*, piecewise_linear: bool = False) -> tuple[str, ...]:
     )
 
 
-def likelihood_of_classes(n_classes: int) -> ClassLikelihood:
-    """The likelihood of a target with so many classes."""
-    return _MANY_CLASSES if n_classes > 2 else _TWO_CLASSES
+def likelihood_of_classes(n_classes: int, *, ordered: bool = False) -> ClassLikelihood:
+    """The likelihood of a target with so many classes; two of them need no order."""
+    if n_classes <= 2:
+        return _TWO_CLASSES
+    return _ORDERED_CLASSES if ordered else _MANY_CLASSES
+
+
+def likelihoods_of_classes() -> tuple[str, ...]:
+    """Names of the likelihoods for several classes, without and with an order."""
+    return (_MANY_CLASSES.name, _ORDERED_CLASSES.name)
 
 
 def _shelf(family: Likelihood | Activation) -> dict:
     return _LIKELIHOODS if isinstance(family, Likelihood) else _ACTIVATIONS
 
 
-_TWO_CLASSES, _MANY_CLASSES = Bernoulli(), Categorical()
+_TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES = Bernoulli(), Categorical(), Ordinal()
 
-for _family in (_TWO_CLASSES, _MANY_CLASSES, Gaussian(), Poisson(), NegativeBinomial(), StudentT()):
+for _family in (
+    *(_TWO_CLASSES, _MANY_CLASSES, _ORDERED_CLASSES),
+    *(Gaussian(), Poisson(), NegativeBinomial(), StudentT(), Heteroscedastic()),
+    *(ZeroInflatedPoisson(), ZeroInflatedNegativeBinomial()),
+):
     register(_family)
 for _function in (Relu(), LeakyRelu(), Sigmoid(), Tanh(), Identity()):
     register(_function)

@@ -57,12 +57,13 @@ class Bernoulli(ClassLikelihood):
     def class_outputs(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return classes[1:]
 
-    def class_probabilities(self, response: Float) -> Float:
+    def class_probabilities(self, eta: Float) -> Float:
+        response = self.mean(eta)
         return np.concatenate([1 - response, response], axis=-1)
 
-    def class_quantiles(self, response: Float, levels: Float) -> Float:
+    def class_quantiles(self, draws: Float, levels: Float) -> Float:
         # Of no what is left of yes, from the other end.
-        found = sample_quantiles(response, np.concatenate([levels, 1 - levels]))
+        found = sample_quantiles(self.mean(draws), np.concatenate([levels, 1 - levels]))
         yes, rest = np.split(found, 2)
         return np.concatenate([1 - rest, yes], axis=-1)
 
@@ -72,7 +73,9 @@ class Bernoulli(ClassLikelihood):
     def latex(self, eta: str, every: Sequence[str]) -> str:
         return rf"\frac{{1}}{{1 + e^{{-{eta}}}}}"
 
-    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
         return [expressions.sigmoid(each) for each in eta]
 
     def torch(self, eta: Any) -> Any:

@@ -77,8 +77,8 @@ class Categorical(ClassLikelihood):
     def class_outputs(self, classes: tuple[str, ...]) -> tuple[str, ...]:
         return classes
 
-    def class_probabilities(self, response: Float) -> Float:
-        return response
+    def class_probabilities(self, eta: Float) -> Float:
+        return self.mean(eta)
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return f"exp({eta})/({' + '.join(f'exp({each})' for each in every)})"
@@ -87,7 +87,9 @@ class Categorical(ClassLikelihood):
         total = " + ".join(f"e^{{{each}}}" for each in every)
         return rf"\frac{{e^{{{eta}}}}}{{{total}}}"
 
-    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
         most = let("most", expressions.largest(*eta))
         grown = [let(f"grown{k}", expressions.exp(each - most)) for k, each in enumerate(eta)]
         total = let("total", sum(grown[1:], start=grown[0]))

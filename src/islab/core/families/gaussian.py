@@ -61,7 +61,8 @@ class Gaussian(Likelihood):
         linear_model="linear",
     )
     standard_noise = StandardNoise(normal_share, normal_density, _normal_quantile)
-    python_share = "return 0.5 * math.erfc((mean - value) / math.sqrt(2 * noise))"
+    python_share = """def _share(value, mean, noise):
+    return 0.5 * math.erfc((mean - value) / math.sqrt(2 * noise))"""
     # No quantile lies farther than 40 standard deviations from the outermost mean.
     javascript = """{
   response: (eta) => eta.slice(),
@@ -91,12 +92,7 @@ class Gaussian(Likelihood):
         return eta + np.sqrt(noise) * rng.standard_normal(eta.shape)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        return location_quantiles(
-            Location("normal", _quantile, _share, _density),
-            draws,
-            np.sqrt(noise),
-            checked_levels(levels).ravel(),
-        )
+        return location_quantiles(NORMAL, draws, np.sqrt(noise), checked_levels(levels).ravel())
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         return eta
@@ -104,11 +100,13 @@ class Gaussian(Likelihood):
     def latex(self, eta: str, every: Sequence[str]) -> str:
         return eta
 
-    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
         return list(eta)
 
-    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
-        return noise
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return noise[0]
 
 
 def _quantile(level: Float) -> Float:
@@ -125,3 +123,6 @@ def _share(z: Float) -> Float:
 
 def _density(z: Float) -> Float:
     return np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+
+
+NORMAL = Location("normal", _quantile, _share, _density)

@@ -1,9 +1,9 @@
 """What a likelihood is: everything that the package asks of one, in one class.
 
 A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target ``y`` of the same
-shape. ``noise`` is a positive number of each output that the family learns: the variance about its
-mean, or what ``noise_name`` says; 1 for the others. ``nll``, ``mean``, ``gradient``, ``variance``
-and ``noise_terms`` take numpy arrays or torch tensors;
+shape. ``noise`` are positive numbers that the family learns, mostly one for each output: the
+variance about its mean, or what ``noise_name`` says; 1 for families that learn none. ``nll``,
+``mean``, ``gradient``, ``variance`` and ``noise_terms`` take numpy arrays or torch tensors;
 the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
 An offset, such as the logarithm of an exposure, is in ``eta`` before any of them sees it.
 
@@ -16,10 +16,6 @@ Not served yet, and where each would go:
 
 - a target of several columns for one output (a survival time and its event): ``check_target``
   and ``nll`` then take ``y`` (rows, outputs, columns);
-- a second predictor (noise that depends on covariates): ``n_predictors`` beside the outputs, and
-  ``eta`` (rows, outputs, predictors);
-- further learned numbers (ordinal thresholds): an array that takes the place of
-  ``noise``, with a gradient of its own beside :meth:`Likelihood.gradient`.
 """
 
 from __future__ import annotations
@@ -106,6 +102,9 @@ class Likelihood:
     words : Words
     support : (float, float)
         Where the response lies.
+    n_predictors : int
+        Predictors of each target. The outputs are those of the first predictor for all targets,
+        then those of the second; ``y`` has the targets as often, so that it has their shape.
     learns_noise : bool
         Whether ``noise`` is learned: engines let it follow the mean of :meth:`noise_terms`.
     noise_name : str
@@ -117,10 +116,14 @@ class Likelihood:
     scales_target : bool
         Whether targets are learned in standard deviations from their mean; the predictor is then
         in the target's unit.
+    inflates_zeros : bool
+        Whether zeros may be no counts, so that there must be some.
     log_link : bool
         Whether the predictor is the logarithm of the mean, so that an exposure makes sense.
     one_hot : bool
         Whether there is an output for each class, of which one is 1.
+    ordered : bool
+        Whether classes have an order.
     relative_predictor : bool
         Whether predictors mean something only against those of other outputs.
     kernel : Kernel, optional
@@ -128,33 +131,60 @@ class Likelihood:
     standard_noise : StandardNoise, optional
         Of targets that are their mean plus noise, so that exports can give intervals.
     python_share : str
-        Body of a Python function of ``value``, ``mean`` and ``noise``, with ``math`` available: the
-        probability of a target up to ``value``. Only of likelihoods of numbers and counts.
+        Source of a Python function ``_share`` of ``value``, ``mean`` and the numbers of
+        :meth:`noise_expressions`, with ``math`` available: the probability of a target up to
+        ``value``. Only of likelihoods of numbers and counts.
     javascript : str
-        A JavaScript object with ``response(eta)``, an array for an array; and, where new values
-        are numbers, ``interval(draws, share, noise)``, the quantile of a new value from an
-        output's sorted responses. ``bisected`` and ``normalShare`` of ``network.js`` are available.
-        The text goes into reports as it is.
+        A JavaScript object with ``response(eta, noise)``, an array for an array; and, where new
+        values are numbers, ``interval(draws, share, noise, last)``, the quantile of a new value
+        from an output's sorted responses, and the first and the last number of its noise.
+        ``bisected`` and ``normalShare`` of ``network.js`` are available. The text goes into
+        reports as it is.
     """
 
     name: ClassVar[str]
     target: ClassVar[Target]
     words: ClassVar[Words]
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
+    n_predictors: ClassVar[int] = 1
     learns_noise: ClassVar[bool] = False
     noise_name: ClassVar[str] = "noise sd"
     overdispersed: ClassVar[str | None] = None
     normal_noise: ClassVar[bool] = False
     scales_target: ClassVar[bool] = False
+    inflates_zeros: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
     one_hot: ClassVar[bool] = False
+    ordered: ClassVar[bool] = False
     relative_predictor: ClassVar[bool] = False
     kernel: ClassVar[Kernel | None] = None
     standard_noise: ClassVar[StandardNoise | None] = None
     python_share: ClassVar[str]
     javascript: ClassVar[str]
 
+    # -- what is learned besides the predictor ----------------------------------------------
+
+    def given(self, noise: Array) -> Likelihood:
+        """The same where ``noise`` is known, which means and spellings of some families need."""
+        return self
+
+    def n_noise(self, n_outputs: int) -> int | None:
+        """Length of ``noise``; None if it depends on the target."""
+        return n_outputs
+
+    def start_noise(self, y: Float) -> Float:
+        """Where learning of ``noise`` starts."""
+        return np.ones(y.shape[1])
+
     # -- the target -----------------------------------------------------------------------
+
+    def output_names(self, targets: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the outputs from those of the targets."""
+        return targets
+
+    def output_scale(self, center: Float, scale: Float) -> tuple[Float, Float]:
+        """Center and scale of the outputs from those of the targets."""
+        return center, scale
 
     def check_target(self, y: Float) -> None:
         """Refuses finite numbers that cannot be targets, with a remedy."""
@@ -186,7 +216,7 @@ class Likelihood:
         raise NotImplementedError
 
     def noise_terms(self, y: Array, eta: Array, noise: Array) -> Array:
-        """Numbers (rows, outputs) whose mean over rows is a better ``noise`` than this one."""
+        """Numbers of each row whose mean over rows is a better ``noise`` than this one."""
         error = y - self.mean(eta)
         return error * error
 
@@ -224,10 +254,14 @@ class Likelihood:
         """Law of total variance over the draws."""
         return Uncertainty(
             aleatoric=self.variance(draws, noise).mean(axis=0),
-            epistemic=self.mean(draws).var(axis=0),
+            epistemic=self.given(noise).mean(draws).var(axis=0),
         )
 
     # -- spellings of the response --------------------------------------------------------
+
+    def response_names(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of what :meth:`expressions` gives."""
+        return outputs
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
         """The response as plain text, from an output's predictor and those of all outputs."""
@@ -237,19 +271,27 @@ class Likelihood:
         """The response in LaTeX."""
         raise NotImplementedError
 
-    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
-        """The response of each output from the predictors of all, without overflow.
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        """What exports predict, from the predictors of all outputs, without overflow.
 
         ``let(name, expression)`` gives a name to what is used more than once.
         """
         raise NotImplementedError
 
-    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
-        """The variance of a target with that mean; of likelihoods of numbers and counts."""
+    def noise_expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression]
+    ) -> list[tuple[Expression, ...]]:
+        """What the distribution of each target has besides its mean, of numbers and counts."""
+        return [(each,) for each in noise]
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        """The variance of a target with that mean and one of :meth:`noise_expressions`."""
         raise NotImplementedError
 
     def torch(self, eta: Any) -> Any:
-        """The response as a tensor."""
+        """What exports predict, as a tensor; of likelihoods that are :meth:`given` their noise."""
         return self.mean(eta)
 
 
@@ -271,13 +313,13 @@ class ClassLikelihood(Likelihood):
         """Names of the outputs from those of the classes."""
         raise NotImplementedError
 
-    def class_probabilities(self, response: Float) -> Float:
-        """Probabilities (..., classes) from the response (..., outputs)."""
+    def class_probabilities(self, eta: Float) -> Float:
+        """Probabilities (..., classes) from predictors (..., outputs)."""
         raise NotImplementedError
 
-    def class_quantiles(self, response: Float, levels: Float) -> Float:
-        """Quantiles over draws of the probabilities, (levels, rows, classes)."""
-        return sample_quantiles(self.class_probabilities(response), levels)
+    def class_quantiles(self, draws: Float, levels: Float) -> Float:
+        """Quantiles of the probabilities over draws of the predictor, (levels, rows, classes)."""
+        return sample_quantiles(self.class_probabilities(draws), levels)
 
 
 def checked_levels(levels: ArrayLike) -> Float:

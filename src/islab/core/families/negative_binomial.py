@@ -30,7 +30,8 @@ class NegativeBinomial(Poisson):
     noise_name = "dispersion"
     overdispersed = None
     # The incomplete beta function by its continued fraction, from the side where it converges.
-    python_share = """b = math.floor(value) + 1
+    python_share = """def _share(value, mean, noise):
+    b = math.floor(value) + 1
     if b < 1 or mean == 0:
         return float(b >= 1)
     a = 1 / noise
@@ -73,8 +74,8 @@ class NegativeBinomial(Poisson):
         rate = self.mean(eta)
         return rate + noise * rate * rate
 
-    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
-        return mean + noise * mean * mean
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return mean + noise[0] * mean * mean
 
     def hessian_roots(self, eta: Float, noise: Float) -> Float:
         rate, slope = self.mean(eta), _log_rate_slope(eta)

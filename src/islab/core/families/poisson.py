@@ -43,7 +43,8 @@ class Poisson(Likelihood):
         linear_model="log-linear",
     )
     # The upper incomplete gamma function: its series, or far out its continued fraction.
-    python_share = """a = math.floor(value) + 1
+    python_share: ClassVar[str] = """def _share(value, mean, noise=1.0):
+    a = math.floor(value) + 1
     if a < 1 or mean == 0:
         return float(a >= 1)
     front = math.exp(a * math.log(mean) - mean - math.lgamma(a))
@@ -118,14 +119,16 @@ class Poisson(Likelihood):
             rf"\left(1 + \max\left(0, {eta} - {LARGEST_LOG_RATE}\right)\right)"
         )
 
-    def expressions(self, eta: Sequence[Expression], let: Let) -> list[Expression]:
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
         found = []
         for number, each in enumerate(eta):
             excess = let(f"excess{number}", largest(each - LARGEST_LOG_RATE, 0.0))
             found.append(exp(each - excess) * (1.0 + excess))
         return found
 
-    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
         return mean
 
     javascript = (

@@ -27,7 +27,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class StandardNoise:
-    """Noise that is a root of ``noise`` times a variable with a known distribution.
+    """Noise that is a root times a variable with a known distribution.
+
+    The root is that of the first number of ``noise_expressions``.
 
     Attributes
     ----------

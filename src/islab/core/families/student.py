@@ -47,7 +47,8 @@ class StudentT(Gaussian):
     normal_noise = False
     noise_name = "noise scale"
     standard_noise = StandardNoise(_standard_share, _standard_density, _standard_quantile)
-    python_share = """z = (value - mean) / math.sqrt(noise)
+    python_share = """def _share(value, mean, noise):
+    z = (value - mean) / math.sqrt(noise)
     part = z / math.sqrt(4 + z * z)
     return 0.5 + part * (3 - part * part) / 4"""
     # Quantiles beyond 1e4 scales from the outermost mean have levels below 1e-15.
@@ -87,8 +88,8 @@ class StudentT(Gaussian):
         error = y - eta
         return (DF + 1) * error * error / (DF + error * error / noise)
 
-    def variance_expression(self, mean: Expression, noise: Expression) -> Expression:
-        return DF / (DF - 2) * noise
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return DF / (DF - 2) * noise[0]
 
     def initial_bias(self, y: Float) -> Float:
         # From the median, by least squares with weights that fall with the distance.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture, Blocks, Kept
 from islab.core.arrays import Float
+from islab.core.constraints import Limits
 from islab.core.families import Likelihood
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
@@ -32,17 +33,20 @@ class Problem:
     ----------
     x : (rows, covariates)
     y : (rows, outputs)
-        One-hot for the categorical likelihood.
+        As the likelihood wants them: one-hot for several classes, levels for ordered ones.
     sample_weight : (rows,), optional
         Factor on each row's log likelihood.
     offset : (rows, outputs), optional
         Added to the linear predictor.
+    limits : Limits, optional
+        What networks may do with the covariates.
     """
 
     x: Float
     y: Float
     sample_weight: Float | None = None
     offset: Float | None = None
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         for name, array in (("x", self.x), ("y", self.y)):
@@ -68,6 +72,24 @@ class Problem:
     def n_rows(self) -> int:
         return len(self.x)
 
+    def of_covariates(self, columns: NDArray[np.bool_]) -> Problem:
+        """The same with some of the covariates."""
+        limits = None if self.limits is None else self.limits.take(columns)
+        return replace(self, x=self.x[:, columns], limits=limits)
+
+    def with_predictors(self, likelihood: Likelihood) -> Problem:
+        """The same with the targets as often as the likelihood has predictors of each.
+
+        An offset is one of the first predictor.
+        """
+        if likelihood.n_predictors == 1:
+            return self
+        offset = self.offset
+        if offset is not None:
+            others = np.zeros((len(offset), offset.shape[1] * (likelihood.n_predictors - 1)))
+            offset = np.hstack([offset, others])
+        return replace(self, y=np.tile(self.y, likelihood.n_predictors), offset=offset)
+
     @property
     def row_weights(self) -> Float:
         """How much each row counts, (rows,)."""
@@ -77,8 +99,10 @@ class Problem:
         """Predictor of the constant model that fits best, beside the offset if there is one.
 
         An offset makes targets of its own, which a constant model fits with a bias that is taken
-        off: exact with an identity or a log link, else a start that is good enough.
+        off: exact with a log link, else a start that is good enough.
         """
+        if self.offset is not None and likelihood.scales_target:
+            return likelihood.initial_bias(self.y - self.offset)
         bias = likelihood.initial_bias(self.y)
         if self.offset is None:
             return bias
@@ -125,7 +149,7 @@ class Parameters:
     lam: Float  # (weights,)
     bias_mu: Float  # (units,)
     bias_rho: Float  # (units,)
-    noise: Float  # (outputs,)
+    noise: Float  # (numbers,)
 
 
 class ImageSource(Protocol):

@@ -101,7 +101,8 @@ class Start:
     bias : (units,)
     tau2 : (blocks,)
         Slab variances.
-    noise : (outputs,)
+    noise : (numbers,)
+        What the likelihood learns besides.
     """
 
     slots: NDArray[np.intp]
@@ -320,7 +321,7 @@ def make_chain(
 ) -> Any:
     """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
-    weight, offset = problem.sample_weight, problem.offset
+    weight, offset, limits = problem.sample_weight, problem.offset, problem.limits
     return native.Chain(
         x=_rounded(problem.x.T),
         y=_rounded(problem.y.T),
@@ -338,6 +339,13 @@ def make_chain(
         bias=start.bias,
         tau2=start.tau2,
         noise=start.noise,
+        linear=[] if limits is None else limits.linear.astype(int).tolist(),
+        include=[] if limits is None else limits.include.astype(int).tolist(),
+        sign=[] if limits is None else limits.sign.astype(int).tolist(),
+        limited_outputs=0 if limits is None else limits.n_outputs,
+        apart=[]
+        if limits is None or limits.apart is None
+        else limits.apart.astype(int).ravel().tolist(),
     )
 
 
@@ -361,7 +369,7 @@ def _joined(
         weights=whole["weights"],
         ends=np.cumsum(sizes),
         biases=whole["biases"].reshape(n_draws, architecture.n_units),
-        noise=whole["noise"].reshape(n_draws, architecture.n_outputs),
+        noise=whole["noise"].reshape(n_draws, -1),
         tau2=whole["tau2"].reshape(n_draws, len(architecture.blocks)),
         log_likelihood=whole["log_likelihood"],
         row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),

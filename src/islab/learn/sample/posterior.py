@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.constraints import Limits
 from islab.core.leave_one_out import leave_one_out, stacking_weights
 from islab.core.mixing import bulk_size, rhat
 from islab.core.sampled import ChainDraws, PredictionMixing, SampledPosterior
@@ -105,7 +106,10 @@ def sample_posterior(
         Whether KeyboardInterrupt ends sampling with the draws so far, if there are enough.
     """
     seeds = chain_seeds(seed, len(networks) + 1)
+    limits = problem.limits
     starts = [Start.at(network, architecture) for network in networks]
+    if limits is not None:
+        starts = [_within(limits, start, architecture) for start in starts]
     owner, folder = "", None
     if checkpoint is not None:
         owner = _owner(problem, (likelihood, architecture, plan, seed), starts)
@@ -152,6 +156,7 @@ def sample_posterior(
         weights,
         elpd,
         make,
+        limits,
         price_of_weight=plan.weight_price * np.log(max(problem.n_rows, 2)) / 2,
         n_draws=plan.n_draws,
         seed=seeds[-1],
@@ -169,12 +174,20 @@ def sample_posterior(
     return found, interrupted
 
 
+def _within(limits: Limits, start: Start, architecture: Architecture) -> Start:
+    """The start, or as much of it as keeps to the limits."""
+    slots, weights = limits.nearest(architecture, start.slots, start.weights)
+    return replace(start, slots=slots, weights=weights)
+
+
 def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
     """What stands for the data, the settings and the starts of chains."""
     owner = sha256(repr(settings).encode())
     arrays: list[NDArray] = [problem.x, problem.y, problem.row_weights]
     if problem.offset is not None:
         arrays.append(problem.offset)
+    if problem.limits is not None:
+        arrays += problem.limits.arrays
     for start in starts:
         arrays += [start.slots, start.weights, start.bias, start.tau2, start.noise]
     for array in arrays:

@@ -12,13 +12,14 @@ one that predicts best, less the price of its weights, is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.constraints import Limits
 from islab.core.leave_one_out import leave_one_out
 from islab.core.paths import active_weights
 from islab.core.sampled import ChainDraws, ReadingPrice
@@ -68,6 +69,7 @@ def choose_network(
     weights: Float,
     elpd: Float,
     make: Callable[..., Any],
+    limits: Limits | None = None,
     *,
     price_of_weight: float,
     n_draws: int,
@@ -89,6 +91,8 @@ def choose_network(
         Leave-one-out log densities.
     make : callable
         Makes a chain of compiled code from ``start``, ``seed`` and ``price``, of each weight.
+    limits : Limits, optional
+        To which the network keeps, too.
     price_of_weight : float
         Log predictive density that a weight must be worth.
     n_draws : int
@@ -103,7 +107,12 @@ def choose_network(
     for (used, alpha, draws), own in zip(
         searched, chain_seeds(trial_seed, len(searched)), strict=True
     ):
-        chain = make(start=_start(used, draws, architecture), seed=own, price=0.0)
+        start = _start(used, draws, architecture)
+        if limits is not None:
+            slots, values = limits.nearest(architecture, start.slots, start.weights)
+            start = replace(start, slots=slots, weights=values)
+            used, alpha = slots, _inclusion(draws, architecture.n_weights)[slots]
+        chain = make(start=start, seed=own, price=0.0)
         sampler = Sampler(chain, architecture, FIXED).run(TRIAL_WARM_UP, TRIAL_DRAWS)
         candidates.append(Candidate(used, alpha, sampler))
     scores = [c.elpd().sum() - price_of_weight * len(c.used) for c in candidates]
@@ -128,7 +137,8 @@ def _searched(
     order = np.argsort(-weights, kind="stable")[:CHAINS_TRIED]
     inclusion = np.array([_inclusion(chain, architecture.n_weights) for chain in chains])
     bent = [chain.bends_covariate(architecture).any(axis=1).mean() for chain in chains]
-    pooled = weights @ inclusion if weights @ np.array(bent) < 0.5 else None
+    # Shares of the chains sum to 1 but for rounding.
+    pooled = np.minimum(weights @ inclusion, 1) if weights @ np.array(bent) < 0.5 else None
     seen = set()
     for number, own in zip(order, chain_seeds(seed, len(order)), strict=True):
         chain = make(start=starts[number], seed=own, price=price)

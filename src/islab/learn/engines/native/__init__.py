@@ -88,7 +88,7 @@ class NativeEngine(DenseParameters):
             None if weight is None else self._array(weight),
             self._constant(problem),
             None if problem.offset is None else self._array(problem.offset),
-            likelihood=_compiled(self.likelihood),
+            likelihood=_compiled(self.likelihood.given(posterior.noise)),
             rules=_kernel.Rules(
                 beta1=betas[0],
                 beta2=betas[1],

@@ -125,7 +125,7 @@ struct Parts {
 template <class T>
 struct State {
     T *theta, *first, *second;  // (3 weights + 2 units,)
-    T* noise;                   // (outputs,)
+    T* noise;                   // what the likelihood learns besides
     std::uint32_t* generator;   // (4, 8)
     Index n_steps;
 };
@@ -205,6 +205,8 @@ struct Kernel {
                         T* out, Memory&);
     // The generator's next numbers.
     void (*normals)(std::uint32_t* generator, T* out, Index count);
+    // Length of the noise of the network's likelihood.
+    Index (*n_noise)(const Network&);
     // Names of the families that are compiled, each list ends with null.
     const char* const* likelihoods;
     const char* const* activations;

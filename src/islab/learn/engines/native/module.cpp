@@ -285,7 +285,7 @@ class Learner {
         State<T> state = {checked_writeable<T>(theta, "theta", {n_parameters()}),
                           checked_writeable<T>(first, "first", {n_parameters()}),
                           checked_writeable<T>(second, "second", {n_parameters()}),
-                          checked_writeable<T>(noise, "noise", {net_.n_outputs}),
+                          checked_writeable<T>(noise, "noise", {kernel_.n_noise(net_)}),
                           checked_writeable<std::uint32_t>(generator, "generator", {4, 8}),
                           n_steps};
         if (n_steps < 0) reject("n_steps=" + std::to_string(n_steps), "no negative number");
@@ -311,7 +311,7 @@ class Learner {
                         std::optional<FlowArrays> flow) {
         const auto lock = lock_or_reject();
         const T* flat = checked<T>(theta, "theta", {n_parameters()});
-        const T* variances = checked<T>(noise, "noise", {net_.n_outputs});
+        const T* variances = checked<T>(noise, "noise", {kernel_.n_noise(net_)});
         auto* state = checked_writeable<std::uint32_t>(generator, "generator", {4, 8});
         if (passes < 1) reject("passes=" + std::to_string(passes), "at least 1");
         const Flows<T> flows = flows_of(flow, 1);

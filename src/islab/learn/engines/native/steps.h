@@ -97,7 +97,7 @@ double take_steps(const Activation& activation, const Network& net, const Slab& 
         total_nll += nll(net, out) + constant_of(data, rows, n_rows);
         if (rules.noise_rate > 0)
             Likelihoods<T>::call(net.likelihood, [&](const auto& likelihood) {
-                follow_noise<T>(likelihood, out, rules.noise_rate, state.noise);
+                follow_noise<T>(likelihood, out, rules.noise_rate, state.noise, 0);
                 return 0.0;
             });
         backward<T>(net, activation, w, gemm, room);
@@ -213,10 +213,19 @@ void multipliers(const Network& net, const Flows<T>& flows, std::uint32_t* gener
     }
 }
 
+// How many numbers the network's likelihood learns besides the weights.
+template <class T>
+Index n_noise(const Network& net) {
+    return Index(Likelihoods<T>::call(net.likelihood, [&](const auto& likelihood) {
+        return double(noise_size(likelihood, net.n_outputs, 0));
+    }));
+}
+
 template <class T>
 Kernel<T> kernel_of_this_file() {
-    return {run<T>,         expected_nll<T>, divergence<T>,         flow_size<T>,
-            multipliers<T>, fill_normal<T>,  Likelihoods<T>::names, Activations<T>::names};
+    return {run<T>,       expected_nll<T>,       divergence<T>,
+            flow_size<T>, multipliers<T>,        fill_normal<T>,
+            n_noise<T>,   Likelihoods<T>::names, Activations<T>::names};
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ class ConvolutionEngine:
         self.engines: list[TorchEngine] = []
         for number, (part, own) in enumerate(zip(posterior.layers, seeds, strict=True)):
             # Batches come from outside: the engines of the parts hold no rows of their own.
-            rows = Problem(*(np.zeros((1, n)) for n in _sizes(part)))
+            x, y = (np.zeros((1, n)) for n in _sizes(part))
+            rows = Problem(x, y)
             if not flow:
                 engine = TorchEngine(part, rows, seed=own, **options)
             elif part is posterior.head:

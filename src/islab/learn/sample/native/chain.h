@@ -46,6 +46,8 @@ class Chain {
         : model(model), s(std::move(start)), random(seed) {
         if (!model.valid(s))
             throw std::invalid_argument("the starting network has edges on no active path");
+        if (!model.permitted(s))
+            throw std::invalid_argument("the starting network is not within its limits");
         keep.fill(0.0);
         if (OutputRegression::serves(model)) regression = std::make_unique<OutputRegression>(model);
         model.forward(s);
@@ -204,6 +206,7 @@ class Chain {
         const Vector values = there.draw(there.mean, 0.0, random);
         next = std::move(start);
         set_part(next, part, values);
+        if (!model.permitted(next)) return -INFINITY;
         model.forward(next, part);
         double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) -
                        model.log_structure(s);
@@ -472,6 +475,7 @@ class Chain {
         const Vector values = there.draw(here, share, random);
         State next = s;
         set_part(next, part, values);
+        const bool permitted = model.permitted(next);
         model.forward(next, part);
         const Proposal back(model, next, part);
         if (!back.ok) return;
@@ -479,7 +483,7 @@ class Chain {
                        back.log_density(here, values, share) -
                        there.log_density(values, here, share);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
-        const bool yes = decide(ratio, move);
+        const bool yes = decide(permitted ? ratio : -INFINITY, move);
         if (yes) s = std::move(next);
         if (warming && !exact(part)) {
             double spread = std::sqrt(1 - share * share);
@@ -543,22 +547,24 @@ class Chain {
                                              model.prior.tau_scale + square[b] / 2);
     }
 
-    // A random walk on the logarithm, with the prior of a noise variance.
+    // A random walk on the logarithms.
     void update_dispersion() {
         const Problem& p = model.problem;
         const double a = model.prior.noise_shape, b = model.prior.noise_scale;
-        const double step = 2.4 * std::sqrt(3 / (p.total_weight + 3));
-        for (int o = 0; o < p.outputs; ++o)
+        for (std::size_t o = 0; o < s.s2.size(); ++o) {
+            const double step = 2.4 * std::sqrt(1 / (model.likelihood->noise_rows(p, o) + 1));
             for (int t = 0; t < 3; ++t) {
                 Vector other = s.s2;
                 other[o] *= std::exp(step * random.normal());
                 const double then = model.likelihood->total(p, s.f->data(), other);
-                const double ratio = then - s.log_likelihood - a * std::log(other[o] / s.s2[o]) -
-                                     b / other[o] + b / s.s2[o];
+                const double ratio = then - s.log_likelihood +
+                                     model.likelihood->log_noise_prior(p, o, other[o], a, b) -
+                                     model.likelihood->log_noise_prior(p, o, s.s2[o], a, b);
                 if (!(std::log(random.uniform()) < ratio)) continue;
                 s.s2 = std::move(other);
                 s.log_likelihood = then;
             }
+        }
     }
 
     void update_noise() {

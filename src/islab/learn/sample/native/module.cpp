@@ -59,7 +59,9 @@ class PyChain {
             const std::vector<int>& hidden, bool input_skip, const std::string& activation,
             double leak, const std::string& likelihood, const py::dict& prior_values,
             std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias,
-            const Doubles& tau2, const Doubles& noise) {
+            const Doubles& tau2, const Doubles& noise, const std::vector<int>& linear,
+            const std::vector<int>& include, const std::vector<int>& sign, int limited_outputs,
+            const std::vector<int>& apart) {
         Shape shape;
         Problem problem = make_problem(x, y, weight, offset);
         shape.covariates = problem.covariates;
@@ -79,6 +81,20 @@ class PyChain {
         prior.bias_sd = prior_values["bias_sd"].cast<double>();
         prior.df = prior_values["df"].cast<double>();
         model = std::make_unique<Model>(std::move(problem), std::move(shape), prior, likelihood);
+        for (const auto* given : {&linear, &include, &sign})
+            require(given->size() == linear.size() &&
+                        (given->empty() ||
+                         given->size() == static_cast<std::size_t>(model->shape.covariates)),
+                    "limits of each covariate, or of none");
+        require(limited_outputs >= 0 && limited_outputs <= model->shape.outputs(),
+                "limits of outputs that there are");
+        model->limits.linear.assign(linear.begin(), linear.end());
+        model->limits.include.assign(include.begin(), include.end());
+        model->limits.sign.assign(sign.begin(), sign.end());
+        model->limits.outputs = limited_outputs;
+        require(apart.empty() || (apart.size() == linear.size() * linear.size()),
+                "limits of each pair of covariates, or of none");
+        model->limits.apart.assign(apart.begin(), apart.end());
         chain = std::make_unique<Chain>(*model, start(slots, weights, bias, tau2, noise), seed);
     }
 
@@ -207,7 +223,8 @@ class PyChain {
         require(slots.size() == weights.size(), "one weight for each edge");
         require(bias.size() == shape.units(), "one bias for each unit");
         require(tau2.size() == shape.blocks(), "one slab variance for each block");
-        require(noise.size() == shape.outputs(), "one noise variance for each output");
+        require(model->likelihood->takes_noise(model->problem, noise.size()),
+                "as many noise variances as the likelihood learns");
         State s;
         s.in.resize(shape.units());
         s.bias = to_vector(bias);
@@ -263,11 +280,15 @@ PYBIND11_MODULE(_chains, m) {
         .def(py::init<const Doubles&, const Doubles&, const Doubles&, const Doubles&,
                       const std::vector<int>&, bool, const std::string&, double, const std::string&,
                       const py::dict&, std::uint64_t, const Longs&, const Doubles&, const Doubles&,
-                      const Doubles&, const Doubles&>(),
+                      const Doubles&, const Doubles&, const std::vector<int>&,
+                      const std::vector<int>&, const std::vector<int>&, int,
+                      const std::vector<int>&>(),
              py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("offset"),
              py::arg("hidden"), py::arg("input_skip"), py::arg("activation"), py::arg("leak"),
              py::arg("likelihood"), py::arg("prior"), py::arg("seed"), py::arg("slots"),
-             py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"))
+             py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"),
+             py::arg("linear"), py::arg("include"), py::arg("sign"), py::arg("limited_outputs"),
+             py::arg("apart"))
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
              py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))

@@ -114,6 +114,21 @@ struct Prior {
     double df = 0;  // degrees of freedom of a Student-t slab; 0 for the Gaussian
 };
 
+// What networks may do with covariates; empty vectors for no limits. See core/constraints.py.
+struct Limits {
+    std::vector<char> linear, include;
+    std::vector<char> apart;  // (covariates, covariates), or empty
+    std::vector<signed char> sign;
+    int outputs = 1;  // that are constrained, the first ones
+
+    bool on_weights() const {
+        return std::count(sign.begin(), sign.end(), 0) < static_cast<long>(sign.size());
+    }
+    bool on_outputs() const {
+        return on_weights() || std::count(include.begin(), include.end(), 1) > 0;
+    }
+};
+
 struct Edge {
     int source;
     double weight;
@@ -155,6 +170,7 @@ class Model {
     Shape shape;
     Prior prior;
     std::unique_ptr<Likelihood> likelihood;
+    Limits limits;
 
     const double* source(const State& s, int source) const {
         return source < shape.covariates ? problem.covariate(source)
@@ -257,6 +273,43 @@ class Model {
             sum -= 0.5 * (e.weight * e.weight / variance + std::log(variance) + log_two_pi);
         }
         return sum;
+    }
+
+    // Whether a network keeps to the limits: its prior is conditional on them.
+    bool permitted(const State& s) const {
+        if (limits.linear.empty()) return true;
+        const int v = shape.covariates, last = shape.hidden() + limits.outputs;
+        for (int u = 0; u < shape.hidden(); ++u)
+            for (const Edge& e : s.in[u])
+                if (e.source < v && limits.linear[e.source]) return false;
+        for (int u = shape.hidden(); u < last; ++u)
+            for (int j = 0; j < v; ++j)
+                if (limits.include[j] && s.edge_to(u, j) < 0) return false;
+        if (!limits.apart.empty() && meet(s)) return false;
+        if (!limits.on_weights()) return true;
+        std::vector<char> reached(shape.hidden(), 0);  // by covariates with a sign
+        for (int u = 0; u < last; ++u)
+            for (const Edge& e : s.in[u]) {
+                const int sign = e.source < v ? limits.sign[e.source] : reached[e.source - v];
+                if (sign * e.weight < 0) return false;
+                if (sign && u < shape.hidden()) reached[u] = 1;
+            }
+        return true;
+    }
+
+    // Whether a hidden unit reads two covariates that are to stay apart.
+    bool meet(const State& s) const {
+        const int v = shape.covariates;
+        std::vector<std::vector<char>> reads(shape.hidden(), std::vector<char>(v, 0));
+        for (int u = 0; u < shape.hidden(); ++u) {
+            for (const Edge& e : s.in[u])
+                for (int j = 0; j < v; ++j)
+                    reads[u][j] |= e.source < v ? j == e.source : reads[e.source - v][j];
+            for (int j = 0; j < v; ++j)
+                for (int k = 0; reads[u][j] && k < j; ++k)
+                    if (reads[u][k] && limits.apart[j * v + k]) return true;
+        }
+        return false;
     }
 
     int out_degree(const State& s, int unit) const {

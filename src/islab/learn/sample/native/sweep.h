@@ -20,7 +20,7 @@ class OutputRegression {
     // Classes need rows that count once: the auxiliary precisions of others are not at hand.
     static bool serves(const Model& model) {
         const Likelihood& likelihood = *model.likelihood;
-        return model.problem.covariates <= 1500 &&
+        return model.problem.covariates <= 1500 && !model.limits.on_outputs() &&
                (likelihood.has_noise() || (likelihood.logistic() && model.problem.weight.empty()));
     }
 
