@@ -50,13 +50,17 @@ def explanations(folder: Path, *, quick: bool = False, force: bool = False) -> I
     options: dict[str, Any] = {"quick": quick, "force": force, "activation": "relu"}
     model, task = fitted("linear-0.0", folder, **options)
     yield saved(
-        model.explain_local(task.x_test.iloc[_sure_and_unsure(model, task)]).plot(baseline="zero"),
+        model.explain_local(
+            task.x_test.iloc[_sure_and_unsure(model, task)], kind="linear", model="median"
+        ).plot(by_variable=False),
         folder / "explanations-linear.svg",
     )
     model, task = fitted("abalone", folder, **options)
     rows = [int(np.flatnonzero(task.y_test == rings)[0]) for rings in RINGS]
     yield saved(
-        model.explain_local(task.x_test.iloc[rows]).plot(baseline="zero"),
+        model.explain_local(task.x_test.iloc[rows], kind="linear", model="median").plot(
+            by_variable=False
+        ),
         folder / "explanations-abalone.svg",
     )
     yield from _digits(folder, options)
@@ -81,7 +85,13 @@ def _digits(folder: Path, options: dict[str, Any]) -> Iterator[str]:
     assert task.image_shape is not None
     for digit in DIGITS_EXPLAINED:
         row = np.flatnonzero(task.y_test == digit)[:1]
-        explanation = model.explain_local(task.x_test[row], output=list(DIGIT_CLASSES), n_draws=200)
+        explanation = model.explain_local(
+            task.x_test[row],
+            output=list(DIGIT_CLASSES),
+            n_draws=200,
+            kind="linear",
+            model="median",
+        )
         axes = contribution_map(explanation, task.image_shape)
         yield saved(axes, folder / f"explanations-mnist-{digit}.png")
 

@@ -112,7 +112,7 @@ def test_summary_names_the_method_and_its_size(model):
     text = str(model.summary())
     assert type(model).__name__ in text
     assert "used weights" in text
-    assert model.summary().to_frame()["covariate"].is_unique
+    assert model.summary().to_frame("covariates")["covariate"].is_unique
 
 
 def test_what_auto_stood_for_is_on_record_and_in_the_summary(model):
@@ -133,10 +133,10 @@ def test_used_weights_are_no_more_than_there_were(model):
 
 
 def test_contributions_sum_to_the_predictor(model, table):
-    covariates = model.columns_.encode(table.head(7))
     local = model.explain_local(table.head(7), n_draws=20)
     total = local.intercept[:, 0] + local.contribution[..., 0].sum(axis=1)
-    np.testing.assert_allclose(total, model.network_.predictor(covariates)[:, 0], rtol=1e-9)
+    expected = model.predictions(table.head(7), n_draws=20).predictor().mean(axis=0)
+    np.testing.assert_allclose(total, expected[:, 0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -231,7 +231,8 @@ def test_fit_reports_on_the_rows_it_learned_from(folder, tmp_path, capsys):
 def test_explain_shows_contributions_of_the_row(folder, capsys):
     code, out, _ = run(capsys, "explain", folder / "price.islab", folder / "data.csv", "--row", 3)
     assert code == 0
-    assert out.startswith("Of the median network at the mean of its weights")
+    assert out.startswith("Of the posterior average, as `islab predict` gives it")
+    assert "Counted from the typical row of the training data" in out
     assert "\nrow 3\n" in out
     assert "contributions to price" in out
     assert "size" in out
@@ -241,24 +242,35 @@ def test_explanations_in_json_add_up(folder, table, capsys):
     arguments = [folder / "price.islab", folder / "data.csv", "--row", 5, "--row", 2, "--json"]
     said = json.loads(run(capsys, "explain", *arguments)[1])
     assert [line["row"] for line in said["predictions"]] == [5, 2]
-    parts = [line["contribution"] for line in said["covariates"] if line["row"] == 5]
     prediction = said["predictions"][0]
-    assert prediction["intercept"] + sum(parts) == pytest.approx(prediction["predictor"])
+    for name in ("variables", "covariates"):
+        parts = [line["contribution"] for line in said[name] if line["row"] == 5]
+        assert prediction["intercept"] + sum(parts) == pytest.approx(prediction["predictor"])
     model = islab.load(folder / "price.islab")
-    covariates = model.columns_.encode(table.loc[[5], COVARIATES])
-    assert prediction["predictor"] == pytest.approx(model.network_.predictor(covariates).item())
+    predicted = model.predict(table.loc[[5], COVARIATES])
+    assert prediction["response"] == pytest.approx(predicted.item())
 
 
 def test_contributions_count_from_the_center_on_request(folder, capsys):
     arguments = ["explain", folder / "price.islab", folder / "data.csv", "--json"]
-    zero = json.loads(run(capsys, *arguments)[1])
+    typical = json.loads(run(capsys, *arguments)[1])
     center = json.loads(run(capsys, *arguments, "--baseline", "center")[1])
-    size = next(line for line in center["covariates"] if line["covariate"] == "size")
-    mean = islab.load(folder / "price.islab").network_.scale.x_center[0]
-    assert size["contribution"] == pytest.approx(size["slope"] * (size["value"] - mean))
-    assert zero["predictions"][0]["predictor"] == pytest.approx(
+    scale = islab.load(folder / "price.islab").network_.scale
+    for said, start in ((typical, scale.x_typical), (center, scale.x_center)):
+        size = next(line for line in said["covariates"] if line["covariate"] == "size")
+        assert size["baseline"] == pytest.approx(start[0])
+    assert typical["predictions"][0]["predictor"] == pytest.approx(
         center["predictions"][0]["predictor"]
     )
+
+
+def test_the_readable_network_is_explained_on_request(folder, table, capsys):
+    arguments = ["explain", folder / "price.islab", folder / "data.csv", "--model", "median"]
+    assert run(capsys, *arguments)[1].startswith("Of the readable network")
+    said = json.loads(run(capsys, *arguments, "--json")[1])["predictions"][0]
+    model = islab.load(folder / "price.islab")
+    predicted = model.predict(table.loc[[0], COVARIATES], model="median")
+    assert said["response"] == pytest.approx(predicted.item())
 
 
 def test_a_row_asked_for_twice_is_shown_once(folder, capsys):

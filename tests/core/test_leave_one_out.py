@@ -34,9 +34,17 @@ def test_equal_draws_have_their_own_density():
     np.testing.assert_allclose(leave_one_out(rows)[0], rows[0])
 
 
-def test_stacking_gives_nothing_to_a_chain_that_predicts_worse_everywhere():
-    elpd = np.array([[-1.0] * 50, [-2.0] * 50])
-    np.testing.assert_allclose(stacking_weights(elpd), [1.0, 0.0], atol=1e-6)
+@pytest.mark.parametrize("n_rows", [50, 5000])
+def test_a_chain_that_predicts_worse_everywhere_keeps_the_share_of_the_prior(n_rows):
+    elpd = np.array([[-1.0] * n_rows, [-21.0] * n_rows])
+    prior = np.sqrt(n_rows) / 3
+    lost = prior / (n_rows + 2 * prior)
+    np.testing.assert_allclose(stacking_weights(elpd), [1 - lost, lost], rtol=1e-6)
+
+
+def test_chains_that_differ_by_chance_have_nearly_equal_shares():
+    elpd = np.random.default_rng(0).normal(-1, 0.05, size=(3, 400))
+    np.testing.assert_allclose(stacking_weights(elpd), 1 / 3, atol=0.03)
 
 
 def test_stacking_mixes_chains_that_predict_different_rows():
@@ -45,9 +53,7 @@ def test_stacking_mixes_chains_that_predict_different_rows():
     elpd = np.log(np.where(first, [[0.9], [0.1]], [[0.1], [0.9]]))
     weights = stacking_weights(elpd)
     grid = np.linspace(0.001, 0.999, 999)
-    best = grid[
-        np.log(grid[:, None] * np.exp(elpd[0]) + (1 - grid)[:, None] * np.exp(elpd[1]))
-        .mean(axis=1)
-        .argmax()
-    ]
+    mixed = grid[:, None] * np.exp(elpd[0]) + (1 - grid)[:, None] * np.exp(elpd[1])
+    prior = np.sqrt(1000) / 3 * np.log(grid * (1 - grid))
+    best = grid[(np.log(mixed).sum(axis=1) + prior).argmax()]
     assert weights[0] == pytest.approx(best, abs=0.002)

@@ -81,7 +81,7 @@ def kept(stop_after, **params):
 @pytest.mark.parametrize("n_runs", [1, 8, 20])
 def test_an_interrupted_fit_raises(stop_after, n_runs):
     stop_after(n_runs)
-    model = ISLaBRegressor(**QUICK, random_state=0)
+    model = ISLaBRegressor(**QUICK, random_state=0, posterior="independent")
     with pytest.raises(KeyboardInterrupt):
         model.fit(ROWS, TARGET)
     assert not hasattr(model, "network_")

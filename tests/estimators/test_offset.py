@@ -101,8 +101,10 @@ def test_every_method_that_predicts_heeds_it(model, claims):
 def test_explanations_are_of_the_rate(model, claims):
     table, _ = claims
     local = model.explain_local(table[:5])
-    rate = model.network_.predictor(table[["risk", "other"]][:5].to_numpy())
+    found = model.predictions(table[:5])
+    rate = (found.predictor() - found.offset).mean(axis=0)
     np.testing.assert_allclose(local.predictor, rate, atol=1e-12)
+    np.testing.assert_allclose(local.intercept + local.contribution.sum(axis=1), rate, atol=1e-9)
 
 
 def test_it_is_in_the_file(model, claims, tmp_path):

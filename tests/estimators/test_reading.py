@@ -13,14 +13,14 @@ from .conftest import QUICK
 
 
 def test_the_summary_has_a_line_for_each_used_covariate(classifier):
-    frame = classifier.summary().to_frame()
+    frame = classifier.summary().to_frame("covariates")
     names = {classifier.network_.scale.names[column] for column in classifier.network_.covariates}
     assert set(frame["covariate"]) == names
     assert frame["weights"].sum() == classifier.network_.from_covariate().sum()
 
 
 def test_the_summary_says_how_surely_a_covariate_is_used(classifier):
-    frame = classifier.summary().to_frame()
+    frame = classifier.summary().to_frame("covariates")
     assert frame["inclusion"].between(0.5, 1).all()
     assert frame["used_probability"].between(0, 1).all()
 
@@ -58,8 +58,15 @@ def test_the_history_ends_with_the_last_step(classifier):
 def test_local_contributions_add_up_to_the_predictor(regressor, table):
     explained = regressor.explain_local(table[:5])
     total = explained.intercept + explained.contribution.sum(axis=1)
-    covariates = regressor.columns_.encode(table[:5])
-    np.testing.assert_allclose(total, regressor.network_.predictor(covariates))
+    predicted = regressor.predictions(table[:5]).predictor("full").mean(axis=0)
+    np.testing.assert_allclose(total, predicted, rtol=1e-9)
+
+
+def test_the_readable_network_is_explained_on_request(regressor, table):
+    explained = regressor.explain_local(table[:5], model="median")
+    total = explained.intercept + explained.contribution.sum(axis=1)
+    predicted = regressor.predictions(table[:5]).predictor("median").mean(axis=0)
+    np.testing.assert_allclose(total, predicted, rtol=1e-9)
 
 
 def test_local_explanations_are_the_same_each_time(regressor, table):

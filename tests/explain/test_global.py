@@ -75,16 +75,16 @@ def test_the_network_table_has_a_line_for_all_and_each_class(make_network):
 def test_contributions_are_mean_sizes_of_local_ones(make_network, make_rows):
     network = make_network(2)
     x = make_rows(network)
-    frame = explain_global(network, x).covariates
-    local = explain_local(network, x, n_draws=1, baseline="center").contribution
+    frame = explain_global(network, x, random_state=0).covariates
+    local = explain_local(network, x, n_draws=200, random_state=0).contribution
     np.testing.assert_allclose(frame["contribution"], np.abs(local).mean(axis=(0, 2)))
 
 
 def test_contributions_of_a_variable_add_up_before_they_are_sized(make_network, make_rows):
     network = make_network(2)
     x = make_rows(network)
-    frame = explain_global(network, x).variables.set_index("variable")
-    local = explain_local(network, x, n_draws=1, baseline="center").contribution
+    frame = explain_global(network, x, random_state=0).variables.set_index("variable")
+    local = explain_local(network, x, n_draws=200, random_state=0).contribution
     expected = np.abs(local[:, 2:4].sum(axis=1)).mean()
     assert frame.loc["colour", "contribution"] == pytest.approx(expected)
 
@@ -94,9 +94,10 @@ def test_contributions_are_the_same_however_many_rows_are_taken_at_once(
 ):
     network = make_network(2)
     x = make_rows(network, 7)
-    whole = explain_global(network, x).covariates["contribution"]
-    monkeypatch.setattr("islab.explain.global_.NUMBERS_AT_ONCE", 20)
-    np.testing.assert_allclose(explain_global(network, x).covariates["contribution"], whole)
+    whole = explain_global(network, x, random_state=0).covariates["contribution"]
+    monkeypatch.setattr("islab.explain.effects.NUMBERS_AT_ONCE", 20)
+    parts = explain_global(network, x, random_state=0).covariates["contribution"]
+    np.testing.assert_allclose(parts, whole)
 
 
 @pytest.mark.parametrize(("activation", "exact"), [("leaky_relu", True), ("tanh", False)])

@@ -25,6 +25,11 @@ LIKELIHOODS = [
 ]
 
 
+def at_mean(network):
+    """One draw: the network with its mean weights."""
+    return network.mean_weights()[None], network.bias_mu[None]
+
+
 def relative_error(found, expected):
     return np.abs(found - expected).max() / np.abs(expected).max()
 
@@ -55,7 +60,7 @@ def test_links_are_the_predictors_of_the_same_draws(make_network, make_rows, flo
 def test_slopes_are_finite_differences_in_the_users_units(make_network, make_rows):
     network = make_network(2)
     x = make_rows(network)
-    found = explain_local(network, x, n_draws=1)
+    found = explain_local(network, x, draws=at_mean(network))
     for column in range(x.shape[1]):
         step = np.zeros(x.shape[1])
         step[column] = 1e-6
@@ -65,15 +70,15 @@ def test_slopes_are_finite_differences_in_the_users_units(make_network, make_row
 
 def test_an_intercept_is_the_linear_pieces_value_at_zero(make_network, make_rows):
     network = make_network(activation="identity")
-    found = explain_local(network, make_rows(network), n_draws=5)
+    found = explain_local(network, make_rows(network), draws=at_mean(network), kind="linear")
     at_zero = network.predictor(np.zeros((1, network.n_covariates)))
     np.testing.assert_allclose(found.intercept, np.repeat(at_zero, 6, axis=0), rtol=1e-9)
 
 
-def test_contributions_are_slope_times_value(make_network, make_rows):
+def test_linear_contributions_are_slope_times_value(make_network, make_rows):
     network = make_network()
     x = make_rows(network)
-    found = explain_local(network, x, n_draws=20, random_state=0)
+    found = explain_local(network, x, n_draws=20, random_state=0, kind="linear")
     expected = found.draws_slope * x[None, :, :, None]
     np.testing.assert_allclose(found.draws_contribution, expected, rtol=1e-12)
 
@@ -83,7 +88,7 @@ def test_contributions_from_the_center_are_those_of_standardised_covariates(
 ):
     network = make_network()
     x = make_rows(network)
-    found = explain_local(network, x, n_draws=1, baseline="center")
+    found = explain_local(network, x, n_draws=1, baseline="center", kind="linear")
     standardised = found.slope * network.scale.x_scale[:, None]
     z = ((x - network.scale.x_center) / network.scale.x_scale)[..., None]
     np.testing.assert_allclose(found.contribution, standardised * z, rtol=1e-9, atol=1e-12)
@@ -204,7 +209,7 @@ def test_one_hot_columns_add_up_under_their_variable(make_network, make_rows):
 def test_the_long_frame_agrees_with_the_arrays(make_network, make_rows):
     network = make_network(2)
     found = explain_local(network, make_rows(network), n_draws=20)
-    frame = found.to_frame().set_index(["row", "output", "covariate"])
+    frame = found.to_frame("covariates").set_index(["row", "output", "covariate"])
     name = network.scale.names[network.covariates[1]]
     line = frame.loc[(3, "class 1", name)]
     assert line["slope"] == found.slope[3, network.covariates[1], 1]
@@ -222,7 +227,7 @@ def test_an_approximation_says_so(make_network, make_rows):
     network = make_network(activation="tanh")
     found = explain_local(network, make_rows(network), n_draws=5, approximate=True)
     assert not found.to_frame()["exact"].any()
-    assert "approximation" in repr(found)
+    assert "approximate" in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -274,11 +279,13 @@ def test_the_intercept_share_is_its_own_covariance_with_the_predictor(make_netwo
     assert found.drivers().intercept_share[2, 0] == pytest.approx(moments[0, 1] / moments[1, 1])
 
 
-def test_drivers_are_counted_from_the_center_whatever_the_explanation(make_network, make_rows):
+def test_drivers_are_counted_from_the_baseline_of_the_explanation(make_network, make_rows):
     network = make_network()
     found = explain_local(network, make_rows(network), n_draws=50, random_state=0)
-    centred = found.relative_to("center").drivers()
-    np.testing.assert_array_equal(found.drivers().share, centred.share)
+    np.testing.assert_array_equal(found.drivers().share, found.drivers("center").share)
+    moved = found.relative_to("zero").drivers()
+    np.testing.assert_array_equal(found.drivers("zero").share, moved.share)
+    assert np.abs(moved.share - found.drivers().share).max() > 0.01
 
 
 def test_noise_stands_apart_from_the_shares(make_network, make_rows):
@@ -319,7 +326,7 @@ def test_slopes_are_captums_saliency(make_network, make_rows):
     module = to_torch(network)
     tensor = torch.tensor(x, requires_grad=True)
     saliency = attr.Saliency(module.predictor).attribute(tensor, target=1, abs=False)
-    found = explain_local(network, x, n_draws=1).slope[..., 1]
+    found = explain_local(network, x, draws=at_mean(network)).slope[..., 1]
     np.testing.assert_allclose(found, saliency.numpy(), rtol=1e-9, atol=1e-12)
 
 
@@ -343,7 +350,7 @@ def test_slopes_are_limes_least_squares_in_a_small_ball(make_network, make_rows)
         model_regressor=LinearRegression(),
     )
     lime = np.array([weight for _, weight in sorted(pairs)])
-    found = explain_local(network, x, n_draws=1).slope[0, :, 0]
+    found = explain_local(network, x, draws=at_mean(network)).slope[0, :, 0]
     np.testing.assert_allclose(found, lime, rtol=1e-5, atol=1e-7)
 
 
@@ -366,11 +373,14 @@ def test_shap_values_and_base_value_sum_to_the_predictor(make_network, make_rows
 
 
 @pytest.mark.usefixtures("shap")
-def test_shap_values_are_counted_from_the_center(make_network, make_rows):
+def test_shap_values_are_the_contributions_of_variables(make_network, make_rows):
     network = make_network()
-    found = explain_local(network, make_rows(network), n_draws=20)
-    centred = found.relative_to("center").contribution[..., 0]
-    np.testing.assert_array_equal(found.to_shap().values, centred)
+    found = explain_local(network, make_rows(network), n_draws=20, random_state=0)
+    values = found.to_shap()
+    np.testing.assert_array_equal(values.values, found.variable_summary.mean[..., 0])
+    centred = found.relative_to("zero").variable_summary.mean[..., 0]
+    np.testing.assert_array_equal(found.to_shap("zero").values, centred)
+    assert values.feature_names == ["age", "weight", "colour", "height"]
 
 
 def test_shap_draws_its_waterfall_and_bar(shap, make_network, make_rows):
@@ -423,7 +433,13 @@ def test_the_baseline_has_the_network_s_own_value_and_rows_on_its_line_share_it(
     center = network.scale.x_center
     rows = np.stack([center, center * (1 + 1e-9), center + 40 * network.scale.x_scale])
     found = explain_local(
-        network, rows, output=[2, 0], reference="center", baseline="center", random_state=0
+        network,
+        rows,
+        output=[2, 0],
+        reference="center",
+        baseline="center",
+        kind="linear",
+        draws=at_mean(network),
     )
     scores = network.predictor(center[None])[0]
     np.testing.assert_allclose(found.baseline_predictor, (scores - scores.mean())[[2, 0]])
@@ -434,10 +450,12 @@ def test_the_baseline_has_the_network_s_own_value_and_rows_on_its_line_share_it(
     assert found.bends[2].any()
 
 
-def test_a_linear_network_bends_nowhere(make_network):
-    network = make_network(activation="identity")
+@pytest.mark.parametrize(("activation", "kind"), [("identity", "linear"), ("relu", "integrated")])
+def test_what_follows_the_network_bends_nowhere(make_network, activation, kind):
+    network = make_network(activation=activation)
     rows = np.random.default_rng(0).normal(0, 100, (50, 5))
-    assert not explain_local(network, rows, n_draws=2, baseline="center").bends.any()
+    found = explain_local(network, rows, n_draws=2, baseline="center", kind=kind)
+    assert not found.bends.any()
 
 
 @pytest.mark.parametrize(

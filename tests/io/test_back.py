@@ -56,10 +56,11 @@ def test_parameters_names_and_classes_come_back(model, tmp_path, sparse):
 def test_explanations_come_back(model, table, tmp_path, sparse):
     model.save(tmp_path / "m.islab", sparse=sparse)
     loaded = islab.load(tmp_path / "m.islab")
-    for attribute in ("slope", "draws_predictor"):
+    kind = "median" if sparse else "full"
+    for attribute in ("slope", "contribution", "draws_predictor"):
         np.testing.assert_array_equal(
             getattr(loaded.explain_local(table[:3]), attribute),
-            getattr(model.explain_local(table[:3]), attribute),
+            getattr(model.explain_local(table[:3], model=kind), attribute),
         )
 
 

@@ -9,8 +9,8 @@ import pytest
 from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, Posterior
 from islab.core.scale import Scale
-from islab.explain import explain_local, integrated_gradients
-from islab.plots import attribution_bars, driver_bars, local_bars
+from islab.explain import explain_local
+from islab.plots import driver_bars, local_bars
 from islab.plots.style import number
 from tests.plots.networks import explanation_of, network_of
 
@@ -53,15 +53,15 @@ def test_there_is_a_panel_for_each_row_and_output(explanation):
 
 
 def test_bars_are_the_contributions_from_the_largest_on(explanation):
-    ax = local_bars(explanation, rows=1, outputs="b", top=20)
-    own = explanation.contribution_used[1, :, 1]
+    ax = local_bars(explanation, rows=1, outputs="b", top=20, by_variable=False)
+    own = explanation.contribution_summary.mean[1, :, 1]
     np.testing.assert_allclose(widths(ax), own[np.argsort(-np.abs(own))])
 
 
 def test_intervals_are_those_of_the_draws(explanation):
     ax = local_bars(explanation, rows=1, outputs="b", top=20)
-    order = np.argsort(-np.abs(explanation.contribution_used[1, :, 1]))
-    summary = explanation.contribution_summary
+    summary = explanation.variable_summary
+    order = np.argsort(-np.abs(summary.mean[1, :, 1]))
     expected = np.stack([summary.lower, summary.upper], axis=-1)[1, order, 1]
     np.testing.assert_allclose(intervals(ax), expected)
 
@@ -74,29 +74,59 @@ def test_bars_with_the_rest_added_up_make_the_predictor(explanation):
 
 
 def test_the_interval_of_the_rest_is_that_of_its_sum(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, top=2)
-    rest = np.argsort(-np.abs(explanation.contribution_used[0, :, 0]))[2:]
+    ax = local_bars(explanation, rows=0, outputs=0, top=2, by_variable=False)
+    rest = np.argsort(-np.abs(explanation.contribution_summary.mean[0, :, 0]))[2:]
     drawn = explanation.draws_contribution[:, 0, explanation.used[rest], 0].sum(axis=1)
     np.testing.assert_allclose(intervals(ax)[-1], np.quantile(drawn, [0.025, 0.975]))
 
 
 def test_a_rest_of_one_has_its_own_name(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, top=len(explanation.used) - 1)
+    ax = local_bars(explanation, rows=0, outputs=0, top=len(explanation.variables) - 1)
     assert not [label for label in labels(ax) if "others" in label]
 
 
 def test_one_hot_columns_share_the_bar_of_their_variable(explanation):
-    ax = local_bars(explanation, rows=0, outputs=0, by_variable=True, top=20)
+    ax = local_bars(explanation, rows=0, outputs=0, top=20)
     together = explanation.contribution[0, [2, 3], 0].sum()
-    np.testing.assert_allclose(widths(ax)[labels(ax).index("sex")], together)
+    own = [label.startswith("sex = ") for label in labels(ax)]
+    np.testing.assert_allclose(widths(ax)[own], [together])
 
 
-def test_attributions_add_up_from_the_baseline_to_the_row(network):
+def test_bars_lead_from_the_baseline_to_the_row(network):
     x = np.random.default_rng(1).normal(size=(2, len(NAMES)))
-    attributions = integrated_gradients(network, x)
-    ax = attribution_bars(attributions, rows=1, outputs="c", top=3)
-    expected = attributions.predictor[1, 2] - attributions.baseline_predictor[2]
+    found = explain_local(network, x, n_draws=20, random_state=0)
+    ax = local_bars(found, rows=1, outputs="c", top=3)
+    expected = found.predictor[1, 2] - found.baseline_predictor[2]
     np.testing.assert_allclose(widths(ax).sum(), expected)
+    start, end = number(found.baseline_predictor[2]), number(found.predictor[1, 2])
+    assert ax.get_xlabel().endswith(f"{start} at zero, {end} at this row")
+
+
+def test_of_many_classes_the_most_probable_of_each_row_are_shown():
+    explanation = explanation_of(network_of(60, m=7), n_rows=3)
+    axes = local_bars(explanation)
+    assert axes.shape == (3, 3)
+    order = np.argsort(-explanation.response, axis=1)[:, :3]
+    for row in range(3):
+        for place, output in enumerate(order[row]):
+            assert f"class {output})" in axes[row, place].get_title(loc="left")
+    assert local_bars(explanation, rows=0, outputs=[5, 6]).shape == (1, 2)
+
+
+def test_labels_say_what_the_baseline_has_instead(network):
+    typical = np.arange(7.0)
+    known = replace(network, scale=replace(network.scale, x_typical=typical))
+    x = typical + np.eye(7)[[0]]
+    found = explain_local(known, x, n_draws=5, random_state=0)
+    ax = local_bars(found, outputs=0, top=20)
+    assert labels(ax)[0] == r"\$broken^{ = 1 vs 0"
+    assert "plain = 6" in labels(ax)
+    assert "at the typical row" in ax.get_xlabel()
+
+
+def test_rows_go_by_the_labels_of_the_table(explanation):
+    named = replace(explanation, labels=np.array(["a", "b", "c", "d"], dtype=object))
+    assert local_bars(named, rows=1, outputs=0).get_title(loc="left").startswith("row b, ")
 
 
 def test_drivers_add_up_to_a_hundred_percent(explanation):
@@ -138,32 +168,19 @@ def test_an_approximation_is_labelled():
     network = network_of(20)
     curved = replace(network, architecture=replace(network.architecture, activation="tanh"))
     ax = explanation_of(curved, approximate=True).plot(rows=[0])
-    assert "gradient" in ax.get_xlabel()
+    assert "approximate" in ax.get_xlabel()
 
 
-def test_plot_counts_from_the_center_and_says_so(network):
+def test_linear_bars_add_up_with_the_intercept_and_say_so(network):
     center = np.arange(7.0)
     moved = replace(network, scale=replace(network.scale, x_center=center))
     x = np.random.default_rng(1).normal(size=(1, len(NAMES)))
-    ax = explain_local(moved, x, n_draws=20, random_state=0).plot(outputs=0, top=20)
-    at_center = explain_local(moved, x, n_draws=20, random_state=0, baseline="center")
-    np.testing.assert_allclose(widths(ax).sum(), at_center.contribution[0, :, 0].sum())
-    value = moved.predictor(center[None])[0, 0]
-    assert at_center.bends[0, 0]
-    assert "on its line at the center" in ax.get_xlabel()
-    assert f"(the network has {number(value)} there)" in ax.get_xlabel()
-
-
-def test_plot_of_a_row_on_the_center_s_line_says_less(network):
-    ax = explain_local(network, network.scale.x_center[None], random_state=0).plot(outputs=0)
-    assert " at zero +" in ax.get_xlabel()  # where the center is
-    assert "on its line" not in ax.get_xlabel()
-
-
-def test_bars_from_zero_say_so(network):
-    x = np.random.default_rng(1).normal(size=(1, len(NAMES)))
-    ax = explain_local(network, x, n_draws=20, random_state=0).plot(baseline="zero", outputs=0)
-    assert "at zero" in ax.get_xlabel()
+    found = explain_local(moved, x, n_draws=20, random_state=0, kind="linear")
+    ax = found.plot(outputs=0, top=20)
+    np.testing.assert_allclose(widths(ax).sum(), found.contribution[0, :, 0].sum())
+    assert f"= {number(found.intercept[0, 0])} intercept" in ax.get_xlabel()
+    centred = found.plot(outputs=0, baseline="center")
+    assert "(slopes times distance from the center)" in centred.get_xlabel()
 
 
 def test_one_panel_is_plain_axes_and_several_are_an_array(explanation):

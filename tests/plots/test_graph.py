@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 
 from islab.core.architecture import Architecture
+from islab.core.network import forward
 from islab.core.posterior import Posterior
 from islab.plots import inclusion_map, path_graph
+from islab.plots.edge_signs import edge_signs
+from islab.plots.style import NEGATIVE
 from tests.plots.networks import network_of, texts
+
+
+def lines_of_key(ax):
+    """Colours are explained for as many kinds of edges as there are."""
+    return sum(
+        text in ("more of it raises the output", "lowers it", "does both") for text in texts(ax)
+    )
 
 
 def boxes_of_nodes(ax):
@@ -37,8 +47,7 @@ def test_names_fit_into_their_nodes():
 def test_a_path_graph_has_a_line_for_each_weight():
     network = network_of(20)
     ax = path_graph(network)
-    key = 2
-    assert len(ax.lines) == network.n_used_weights + key
+    assert len(ax.lines) == network.n_used_weights + lines_of_key(ax)
 
 
 def test_a_covariate_stands_in_each_layer_it_enters():
@@ -51,7 +60,7 @@ def test_a_covariate_stands_in_each_layer_it_enters():
 def test_one_class_at_a_time_draws_its_paths_only():
     network = network_of(60, m=3)
     ax = path_graph(network, output=1)
-    assert len(ax.lines) == network.edges_of_output(1).sum() + 2
+    assert len(ax.lines) == network.edges_of_output(1).sum() + lines_of_key(ax)
 
 
 def test_edges_can_be_labelled_with_their_inclusion():
@@ -91,6 +100,60 @@ def test_one_hot_columns_share_the_box_of_their_variable():
 def test_a_graph_by_variable_still_has_a_line_for_each_weight():
     network = network_of(30, v=4)
     scale = replace(network.scale, variables=("a", "a", "b", "b"))
-    key = 2
     ax = path_graph(replace(network, scale=scale), by_variable=True)
-    assert len(ax.lines) == network.n_used_weights + key
+    assert len(ax.lines) == network.n_used_weights + lines_of_key(ax)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_signs_of_edges_are_those_of_the_outputs_derivatives(m):
+    """With a smooth rising activation the derivative by an edge's source has the edge's sign."""
+    network = network_of(40, v=6, hidden=(4, 3), m=m)
+    shape = replace(network.architecture, activation="tanh")
+    network = replace(network, architecture=shape, bias_mu=0 * network.bias_mu)
+    signs = edge_signs(network)
+    assert {-1, 1} <= set(signs.tolist()) <= {-1, 0, 1}
+    x = np.random.default_rng(0).normal(size=(20, len(network.covariates)))
+    weights, step = network.mean_weights(), 1e-6
+    for number, edge in enumerate(network.edges):
+        heard = [k for k in range(m) if network.edges_of_output(k)[number]]
+        # What the edge carries is raised by raising the bias of its target along with its weight.
+        bias = network.bias_mu.copy()
+        bias[network.edge_ends()[1][number]] += step * np.sign(weights[edge])
+        moved = forward(shape, weights, bias, x) - forward(shape, weights, network.bias_mu, x)
+        if signs[number]:
+            assert (np.sign(moved[:, heard]) == signs[number]).all()
+
+
+def test_an_edge_into_a_unit_that_lowers_the_output_lowers_it():
+    net = Architecture(1, (1,), 1)
+    posterior = Posterior.initialise(net, np.random.default_rng(0))
+    posterior = posterior.copy(mu=np.array([2.0, 0.0, -1.0]), lam=np.array([5.0, -5.0, 5.0]))
+    network = posterior.median()
+    assert edge_signs(network).tolist() == [-1, -1]
+    ax = path_graph(network, label=None)
+    colours = {line.get_color() for line in ax.lines[:2]}
+    assert colours == {NEGATIVE}
+
+
+def test_an_edge_with_paths_of_both_signs_is_grey():
+    net = Architecture(1, (1, 2), 1)
+    flat = np.zeros(net.n_weights)
+    net.covariate_matrix(flat)[0, 0] = 1.0
+    net.hidden_block(1).view(flat)[...] = 1.0
+    net.hidden_block(2).view(flat)[...] = [[1.0, -1.0]]
+    posterior = Posterior.initialise(net, np.random.default_rng(0))
+    network = posterior.copy(mu=flat, lam=np.where(flat != 0, 5.0, -5.0)).median()
+    assert sorted(edge_signs(network).tolist()) == [-1, -1, 0, 1, 1]
+    assert "does both" in texts(path_graph(network))
+
+
+@pytest.mark.parametrize("hidden", [(5, 4, 4, 3), (3,)])
+def test_wide_graphs_fit_a_page_and_no_node_is_cut(hidden):
+    ax = path_graph(network_of(60, hidden=hidden))
+    ax.figure.canvas.draw()
+    width, height = ax.figure.get_size_inches()
+    assert width <= 13
+    for box in boxes_of_nodes(ax):
+        corners = ax.figure.dpi_scale_trans.inverted().transform(box.get_points())
+        assert (corners >= 0).all()
+        assert (corners <= [width, height]).all()

@@ -6,10 +6,17 @@ import pandas as pd
 import pytest
 
 from islab import plots
-from islab.explain import integrated_gradients
+from islab.explain import explain_global
+from islab.explain.importance import joint_effect
 from tests.plots.networks import explanation_of, network_of
 
 HOSTILE = "$\\frac{1}$ <b>\n\\$ & % _ ^{"
+
+
+def hostile_model():
+    network = network_of(20, name=HOSTILE + "{}")
+    x = np.random.default_rng(0).normal(size=(30, network.n_covariates))
+    return explain_global(network, x, n_draws=10, random_state=0)
 
 
 DRAWINGS = {
@@ -21,8 +28,10 @@ DRAWINGS = {
     "driver_bars": lambda ax: plots.driver_bars(
         explanation_of(network_of(20, name=HOSTILE + "{}"), 1).drivers(), ax=ax
     ),
-    "attribution_bars": lambda ax: plots.attribution_bars(
-        integrated_gradients(network_of(20, name=HOSTILE + "{}"), np.ones((1, 16))), ax=ax
+    "effect_curve": lambda ax: plots.effect_curve(hostile_model().effect(HOSTILE + "0"), ax=ax),
+    "importance_bars": lambda ax: plots.importance_bars(hostile_model().importance, ax=ax),
+    "joint_effects": lambda ax: plots.joint_effects(
+        [joint_effect(hostile_model().curves, HOSTILE + "0", HOSTILE + "1")], ax=ax
     ),
     "contribution_map": lambda ax: plots.contribution_map(
         explanation_of(network_of(20, name=HOSTILE + "{}"), 1), (4, 4), ax=ax

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from islab.baselines.weight_counts import Size, size_of
 from islab.core.arrays import Float
 from islab.estimators.settings import check_params
-from islab.estimators.summary import ModelSummary
+from islab.estimators.summary import CovariateSummary
 from islab.tables.columns import ColumnEncoder
 from islab.tables.frames import all_or_nothing, checked_table, column_names
 from islab.tables.targets import (
@@ -145,23 +145,18 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
         mask[self.columns_.owner_index[used]] = True
         return mask
 
-    def summary(self) -> ModelSummary:
+    def summary(self) -> CovariateSummary:
         """Which covariates the model uses and how often, to print or to read."""
         import pandas as pd
 
         size, names = self._size, self.columns_.names
         counts = np.ones(len(names), int) if size is None else size.by_covariate
         order = [k for k in np.argsort(-counts, kind="stable") if counts[k] > 0]
-        nothing = np.full(len(order), np.nan)
         frame = pd.DataFrame(
             {
                 "covariate": [names[k] for k in order],
                 "variable": [self.columns_.owners[k] for k in order],
                 "weights": counts[order],
-                "inclusion": nothing,
-                "used_probability": nothing,
-                "min_depth": "-",
-                "max_depth": "-",
             }
         )
         facts = {
@@ -171,7 +166,7 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
         }
         if self.folds_ is not None:
             facts["penalty chosen by"] = self.folds_
-        return ModelSummary(type(self).__name__, facts, frame)
+        return CovariateSummary(type(self).__name__, facts, frame)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

@@ -1,7 +1,7 @@
 """Explain a saved model, or single predictions of it.
 
-With a table: what each used covariate contributes to the prediction of a row, exactly, with
-credible intervals. Without: the whole network, covariate by covariate.
+With a table: what each variable adds to the prediction of a row, counted from a typical row, with
+credible intervals. Without: the whole network, variable by variable.
 """
 
 from __future__ import annotations
@@ -20,23 +20,27 @@ EXAMPLES = """\
 examples:
   islab explain model.islab new.csv --row 3
   islab explain model.islab new.csv --row 0 --row 1 --json
-  islab explain model.islab new.csv --row 3 --baseline center
+  islab explain model.islab new.csv --row 3 --model median
   islab explain model.islab
 """
-EXPLAINED = (
-    "Of the median network at the mean of its weights; `islab predict` averages over the posterior"
-)
+EXPLAINED = {
+    "full": "Of the posterior average, as `islab predict` gives it",
+    "median": "Of the readable network; `islab predict` averages over the posterior",
+}
+BASELINES = {
+    "typical": "the typical row of the training data: medians and most frequent categories",
+    "center": "the mean of the training rows",
+    "zero": "zero",
+}
 PREDICTION = ["output", "intercept", "predictor", "response", "response_lower", "response_upper"]
-COVARIATE = [
-    "covariate",
+VARIABLE = [
+    "variable",
     "value",
-    "slope",
+    "baseline",
     "contribution",
     "contribution_lower",
     "contribution_upper",
 ]
-
-
 MIRRORED = ("intercept", "predictor", "response", "slope", "contribution")
 LONGEST_NAME = 60
 
@@ -55,9 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--baseline",
-        choices=("zero", "center"),
-        default="zero",
-        help="count contributions from zero (the default) or from the mean of the training rows",
+        choices=tuple(BASELINES),
+        default="typical",
+        help="row that contributions are counted from: a typical one (the default), the mean of "
+        "the training rows, or zero",
+    )
+    parser.add_argument(
+        "--model",
+        dest="kind",
+        choices=("full", "median"),
+        help="explain the posterior average (the default), or the readable network",
     )
     parser.add_argument("--level", type=float, default=0.95, help="level of the intervals (0.95)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -99,6 +110,7 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
     try:
         explained = model.explain_local(
             X,
+            model=args.kind,
             output=None if first else args.output,
             level=args.level,
             baseline=args.baseline,
@@ -106,25 +118,26 @@ def _show_rows(model: Any, args: argparse.Namespace) -> None:
         )
     except UnusableCell as error:
         raise error.at(rows[error.row]) from error
-    covariates, predictions = explained.to_frame("covariates"), explained.to_frame("predictions")
-    if first:
-        covariates, predictions = (_mirrored(f, args.output) for f in (covariates, predictions))
-    for frame in (covariates, predictions):
-        frame["row"] = frame["row"].map(dict(enumerate(rows)))
+    tables = {name: explained.to_frame(name) for name in ("predictions", "variables")}
     if args.json:
-        parts = {"predictions": predictions, "covariates": covariates}
-        print(json.dumps({name: _records(frame) for name, frame in parts.items()}))
+        tables["covariates"] = explained.to_frame("covariates")
+    if first:
+        tables = {name: _mirrored(frame, args.output) for name, frame in tables.items()}
+    if args.json:
+        print(json.dumps({name: _records(frame) for name, frame in tables.items()}))
         return
-    lines = [EXPLAINED]
+    kind = args.kind or ("median" if model.posterior_ is None else "full")
+    lines = [f"{EXPLAINED[kind]}\nCounted from {BASELINES[args.baseline]}"]
     if not explained.exact:
-        lines.append("Slopes are exact only at the row itself: the network is curved")
+        lines.append("Approximate: the network is curved")
+    predictions, variables = tables["predictions"], tables["variables"]
     for row in rows:
         predicted = predictions[predictions["row"] == row]
         lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
-        for output, part in covariates[covariates["row"] == row].groupby("output", sort=False):
+        for output, part in variables[variables["row"] == row].groupby("output", sort=False):
             order = part["contribution"].abs().sort_values(ascending=False).index
             lines.append(
-                f"contributions to {printable(output)}\n{_text(part.loc[order], *COVARIATE)}"
+                f"contributions to {printable(output)}\n{_text(part.loc[order], *VARIABLE)}"
             )
     print("\n\n".join(lines))
 
@@ -162,8 +175,7 @@ def _mirrored(frame: pd.DataFrame, output: str) -> pd.DataFrame:
         if name not in frame:
             continue
         whole = 1 if name == "response" else 0
-        for part in ("", "_mean"):
-            mirrored[name + part] = whole - frame[name + part]
+        mirrored[name] = whole - frame[name]
         for part, other in (("_lower", "_upper"), ("_upper", "_lower")):
             mirrored[name + part] = whole - frame[name + other]
             mirrored[f"{name}{part}_error"] = frame[f"{name}{other}_error"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from islab.core.architecture import Architecture
 from islab.core.paths import fed_units, heard_units
 
+Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 
@@ -58,6 +59,37 @@ def compacted(full: Architecture, active: NDArray[np.bool_]) -> Compacted:
         weights=weights[edges],
         order=np.searchsorted(np.flatnonzero(active), weights[edges]),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class LivingDraws:
+    """Some draws of a network, without the covariates and units that none of them uses.
+
+    Attributes
+    ----------
+    architecture : Architecture
+    covariates : Index
+        Of the whole architecture.
+    weights, biases : (draws, weights), (draws, units)
+    """
+
+    architecture: Architecture
+    covariates: Index
+    weights: Float
+    biases: Float
+
+
+def living_draws(architecture: Architecture, weights: Float, biases: Float) -> LivingDraws:
+    """What is left of draws (draws, weights) and (draws, units). Units that no covariate feeds
+    stay: what they send on moves the bends of later ones.
+    """
+    kept = (weights != 0).any(axis=0)
+    heard = heard_units(architecture, kept)
+    smaller = architecture.keep_units([heard[units] for units in architecture.units[:-1]])
+    used = np.flatnonzero(smaller.architecture.covariate_matrix(kept[smaller.weights]).any(axis=0))
+    compact, positions = drop_covariates(smaller.architecture, used)
+    own = weights[:, smaller.weights[positions]]
+    return LivingDraws(compact, used, own, biases[:, smaller.units])
 
 
 def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Architecture, Index]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 from islab.core.names import is_number
 from islab.core.scale import Scale
-from islab.core.sparse import SparseNetwork
 
 Output = str | int  # a class may be any number or boolean
 Baseline = str | ArrayLike
@@ -41,12 +42,12 @@ def output_numbers(names: tuple[str, ...], outputs: Output | Sequence[Output] | 
     return [output_number(names, output) for output in outputs]
 
 
-def checked_rows(network: SparseNetwork, x: ArrayLike) -> Float:
+def checked_rows(scale: Scale, x: ArrayLike) -> Float:
     """The rows as (rows, covariates) floats."""
     rows = np.asarray(x, dtype=float)
-    if rows.ndim != 2 or rows.shape[1] != network.n_covariates:
+    if rows.ndim != 2 or rows.shape[1] != len(scale.names):
         raise ValueError(
-            f"Got x of shape {rows.shape}, expected (rows, {network.n_covariates}); "
+            f"Got x of shape {rows.shape}, expected (rows, {len(scale.names)}); "
             "try x.reshape(1, -1) for a single row."
         )
     return rows
@@ -54,14 +55,14 @@ def checked_rows(network: SparseNetwork, x: ArrayLike) -> Float:
 
 def baseline_values(scale: Scale, baseline: Baseline) -> Float:
     """Where contributions are counted from, (covariates,) in the user's units."""
+    named = {"typical": scale.typical, "center": scale.x_center, "zero": np.zeros(len(scale.names))}
     if isinstance(baseline, str):
-        if baseline == "center":
-            return scale.x_center
-        if baseline == "zero":
-            return np.zeros(len(scale.names))
-        raise ValueError(
-            f"Got baseline={baseline!r}, expected 'center', 'zero' or one value per covariate."
-        )
+        if baseline not in named:
+            raise ValueError(
+                f"Got baseline={baseline!r}, expected {', '.join(map(repr, named))} or one value "
+                "per covariate."
+            )
+        return named[baseline]
     if hasattr(baseline, "columns"):
         raise ValueError(
             "Got a data frame as baseline, expected one value per covariate; try "
@@ -71,7 +72,7 @@ def baseline_values(scale: Scale, baseline: Baseline) -> Float:
     wrong = values[~np.isfinite(values)]
     if wrong.size:
         raise ValueError(
-            f"Got {wrong[0]} in the baseline, expected finite numbers; try baseline='center'."
+            f"Got {wrong[0]} in the baseline, expected finite numbers; try baseline='typical'."
         )
     if values.shape != (len(scale.names),):
         raise ValueError(
@@ -83,24 +84,26 @@ def baseline_values(scale: Scale, baseline: Baseline) -> Float:
 
 def baseline_name(scale: Scale, baseline: Float) -> str:
     """The baseline in words, for labels."""
+    if scale.x_typical is not None and np.array_equal(baseline, scale.x_typical):
+        return "the typical row"
     if not baseline.any():
         return "zero"
     return "the center" if np.array_equal(baseline, scale.x_center) else "the baseline"
 
 
-def contrast_matrix(network: SparseNetwork, reference: Output | None) -> Float:
+def contrast_matrix(scale: Scale, likelihood: str, reference: Output | None) -> Float:
     """The matrix that takes predictors to predictors against the reference."""
-    identity = np.eye(len(network.scale.outputs))
+    identity = np.eye(len(scale.outputs))
     if reference is None:
         return identity
-    if not families.likelihood(network.likelihood).relative_predictor:
+    if not families.likelihood(likelihood).relative_predictor:
         raise ValueError(
-            f"Got reference={reference!r} with the {network.likelihood} likelihood, expected "
+            f"Got reference={reference!r} with the {likelihood} likelihood, expected "
             "None; a reference is for classes."
         )
     if reference == "center":
         return identity - 1 / len(identity)
-    return identity - identity[output_number(network.scale.outputs, reference)]
+    return identity - identity[output_number(scale.outputs, reference)]
 
 
 def current_reference(reference: Output | None) -> Output | None:
@@ -118,13 +121,20 @@ def reference_name(scale: Scale, reference: Output | None) -> str | None:
     return scale.outputs[output_number(scale.outputs, reference)]
 
 
-def is_piecewise_linear(network: SparseNetwork) -> bool:
+class HasArchitecture(Protocol):
+    """A network, or a distribution over networks."""
+
+    @property
+    def architecture(self) -> Architecture: ...
+
+
+def is_piecewise_linear(network: HasArchitecture) -> bool:
     """Whether the slope at a row is exact for the whole region around it."""
     shape = network.architecture
     return families.activation(shape.activation).piecewise_linear or not sum(shape.hidden)
 
 
-def require_piecewise_linear(network: SparseNetwork, remedy: str) -> None:
+def require_piecewise_linear(network: HasArchitecture, remedy: str) -> None:
     """Refuses a network that is not linear around each row."""
     if not is_piecewise_linear(network):
         linear = ", ".join(families.activations(piecewise_linear=True))

@@ -26,6 +26,9 @@ class Scale:
         Outputs; for the categorical likelihood, the classes.
     variables : tuple of str
         For each covariate the variable it belongs to: one-hot columns share theirs.
+    x_typical : (covariates,), optional
+        The typical row of the training data: the median of each number, the most frequent level
+        of each category, nothing missing. None in files of version 0.1.
     """
 
     x_center: Float
@@ -35,6 +38,17 @@ class Scale:
     names: tuple[str, ...]
     outputs: tuple[str, ...]
     variables: tuple[str, ...]
+    x_typical: Float | None = None
+
+    @property
+    def typical(self) -> Float:
+        """The typical row, or the center where the typical row is not known, (covariates,)."""
+        return self.x_center if self.x_typical is None else self.x_typical
+
+    @property
+    def variable_names(self) -> tuple[str, ...]:
+        """Variables with covariates, each once."""
+        return tuple(dict.fromkeys(self.variables))
 
     @classmethod
     def plain(cls, n_covariates: int, n_outputs: int) -> Scale:

@@ -18,9 +18,10 @@ from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.constraints import read_constraints
+from islab.estimators.explanations import explain_model, explain_rows, rows_outside
 from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
-from islab.estimators.predictions import NUMBERS_AT_ONCE
+from islab.estimators.predictions import NUMBERS_AT_ONCE, Model
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.weight_distribution import Learned, WeightDistribution
@@ -30,13 +31,15 @@ from islab.tables.frames import (
     FEWEST_ROWS,
     checked_table,
     column_names,
-    is_frame,
     n_rows,
     rows_where,
 )
+from islab.tables.rows import typical_row
 from islab.tables.targets import target_scale
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from islab.explain import GlobalExplanation, LocalExplanation
 
 Float = NDArray[np.floating]
@@ -151,9 +154,9 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         if found is None or not found.large:
             return None
         warnings.warn(
-            f"Got a median network unlike the full model: {found.words}, so explanations, which "
-            "show the median network, do not describe the output of predict; try model='median' to "
-            "predict with what they show, a lower sparsity, or more epochs.",
+            f"Got a median network unlike the full model: {found.words}, so the graph and exports, "
+            "which show the median network, do not describe the output of predict; try "
+            "model='median' to predict with what they show, a lower sparsity, or more epochs.",
             UserWarning,
             stacklevel=2,
         )
@@ -209,6 +212,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
             names=columns.names,
             outputs=outputs,
             variables=columns.owners,
+            x_typical=typical_row(columns, covariates, table_weight),
         )
 
     def _checked_weight(self, sample_weight: ArrayLike | None, X: Any) -> Float | None:
@@ -239,8 +243,21 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
 
     # -- reading --------------------------------------------------------------------------
 
-    def _summary(self) -> ModelSummary:
-        return summarise_model(self)
+    def summary(self, X: Any = None, y: Any = None, *, level: float = 0.95) -> ModelSummary:
+        """Effects of the variables with intervals, how sure they are, and facts about the fit.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns), optional
+            Rows over which effects are averaged, with each variable's share of the predictor's
+            variance; without them effects are those of changes of the typical row.
+        y : (rows,) or (rows, outputs), optional
+            Their targets, for the variance or deviance that is explained, and base rates.
+        level : float
+            Of the intervals.
+        """
+        check_is_fitted(self)
+        return summarise_model(self, X, y, level)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
@@ -248,52 +265,60 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         mask[self.columns_.owner_index[self.network_.covariates]] = True
         return mask
 
-    def explain_global(self, X: Any = None, **options: Any) -> GlobalExplanation:
-        """The whole network: used weights, covariates, depths.
+    def explain_global(
+        self, X: Any = None, *, model: Model | None = None, **options: Any
+    ) -> GlobalExplanation:
+        """The whole model: used weights, covariates, depths; effects, interactions, importance.
 
         Parameters
         ----------
         X : DataFrame or (rows, columns), optional
-            Rows over which contributions are averaged.
+            Rows over which effects and contributions are averaged.
+        model : {"full", "median"}, optional
+            Effects and contributions of the posterior average, which is the default and what
+            ``predict`` gives, or of the readable network.
         **options
-            Those of :func:`islab.explain.explain_global`: ``output``, ``n_draws``.
+            Those of :func:`islab.explain.explain_global`: ``output``, ``n_draws``, ``level``.
         """
-        from islab.explain import explain_global
+        return explain_model(self, X, model, **options)
 
-        check_is_fitted(self)
-        covariates = None if X is None else self.predictions(X).covariates
-        options = {"random_state": self.seed_, **options}
-        posterior = self.posterior_
-        if not isinstance(posterior, Posterior | SampledPosterior):
-            posterior = None
-        return explain_global(self.network_, covariates, posterior, **options)
-
-    def explain_local(self, X: Any, **options: Any) -> LocalExplanation:
-        """Exact slopes and contributions for each row, with credible intervals.
+    def explain_local(
+        self, X: Any, *, model: Model | None = None, baseline: Any = None, **options: Any
+    ) -> LocalExplanation:
+        """What each variable adds to the prediction of each row, and slopes, with intervals.
 
         Parameters
         ----------
         X : DataFrame or (rows, columns)
+        model : {"full", "median"}, optional
+            The posterior average, which is the default and what ``predict`` gives, or the readable
+            network. A file saved with ``sparse=True`` holds the latter only.
+        baseline : {"typical", "center", "zero"}, DataFrame, (1, columns) or (covariates,), optional
+            Where contributions are counted from: by default the typical row of the training
+            data, else any row.
         **options
             Those of :func:`islab.explain.explain_local`: ``output``, ``level``, ``n_draws``,
-            ``approximate``, ``reference``, ``baseline``, which may be a data frame of one row.
+            ``kind``, ``approximate``, ``reference``.
         """
-        from islab.explain import explain_local
+        return explain_rows(self, X, model, baseline, **options)
 
-        covariates = self.predictions(X).covariates
-        if is_frame(options.get("baseline")):
-            options["baseline"] = self._baseline(options["baseline"])
-        options = {"random_state": self.seed_, "n_draws": self.n_draws, **options}
-        return explain_local(self.network_, covariates, **options)
+    def outside_range(self, X: Any) -> pd.DataFrame:
+        """Rows whose values training did not see, where predictions are extrapolations.
 
-    def _baseline(self, row: Any) -> Float:
-        """A row to count contributions from, as covariates."""
-        covariates = self.predictions(row).covariates
-        if len(covariates) != 1:
-            raise ValueError(
-                f"Got a baseline of {len(covariates)} rows, expected one row; try baseline[:1]."
-            )
-        return covariates[0]
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+
+        Returns
+        -------
+        DataFrame
+            A line for each row, with the index of X: ``outside``, and ``variables``, the names of
+            the variables outside. A number is outside below its least or above its greatest value
+            in training, a category if it has a level that training did not have, and a value that
+            is missing if none was missing in training.
+        """
+        check_is_fitted(self)
+        return rows_outside(self, X)
 
     # -- keeping --------------------------------------------------------------------------
 

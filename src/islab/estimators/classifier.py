@@ -38,7 +38,7 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
         X : table or images, as in ``fit``
         model : {"full", "median"}, optional
             Average over the full posterior, which is the default and mostly predicts better, or
-            over the median network, which is the one that pictures and explanations show. A file
+            over the median network, which is the one that the graph and exports show. A file
             saved with ``sparse=True`` holds the median network only.
         """
         return self.predictions(X).mean(model)

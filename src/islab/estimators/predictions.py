@@ -32,6 +32,7 @@ Weights = tuple[Float, Float]  # (draws, weights), (draws, units)
 NUMBERS_AT_ONCE = 5_000_000
 NUMBERS_IN_CACHE = 100_000
 WEIGHTS_KEPT = 500_000
+DRAWS_AT_ONCE = 50
 MOST_OTHER_CLASSES = 0.05
 MOST_RESIDUAL_SDS = 1.0
 SAME_PROBABILITY = 0.1
@@ -150,6 +151,16 @@ class Predictions:
             if sum(map(len, parts)) >= n_draws:
                 break
         return DrawnNetworks.joined(parts)[:n_draws].dense()
+
+    def weight_parts(self, model: Model | None = None) -> Iterator[Weights]:
+        """All draws of the weights and biases, a portion at a time."""
+        for networks in self._networks(self._chosen(model)):
+            for first in range(0, len(networks), DRAWS_AT_ONCE):
+                yield networks[first : first + DRAWS_AT_ONCE].dense()
+
+    def source(self, model: Model | None = None) -> WeightDistribution | SparseNetwork:
+        """What draws are made from."""
+        return self._source(self._chosen(model))
 
     def reduce(
         self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float

@@ -211,7 +211,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             Return also the standard deviation of the target, noise included.
         model : {"full", "median"}, optional
             Average over the full posterior, which is the default and mostly predicts better, or
-            over the median network, which is the one that pictures and explanations show. A file
+            over the median network, which is the one that the graph and exports show. A file
             saved with ``sparse=True`` holds the median network only.
         offset, exposure : (rows,), (rows, outputs), str or None
             Of these rows, as in :meth:`fit`. Columns that were named there are found by themselves;

@@ -25,6 +25,7 @@ MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 # Variational runs find where chains start: they may use too many weights, but not too few.
 START_SPARSITY = 0.25
 CERTAIN = 1e6
+HIDDEN_WIDTH = 20.0  # of the default network
 DRAWS = 900  # of all chains
 WORK = 5e7  # rows times weights that the steps of a chain may go through
 FEWEST_STEPS, MOST_STEPS = 150, 1400
@@ -89,7 +90,7 @@ def sampling_plan(
     """
     level = DEFAULT_SPARSITY if params["sparsity"] == "auto" else float(params["sparsity"])
     beyond = max(0.0, (level - DEFAULT_SPARSITY) / (1 - DEFAULT_SPARSITY))
-    prior: dict[str, float] = {"inclusion_b": 100.0**beyond}
+    prior: dict[str, float] = {"inclusion_b": 100.0**beyond, "hidden_width": HIDDEN_WIDTH}
     if params["prior_inclusion"] != "auto":
         share = float(params["prior_inclusion"])
         prior |= {"inclusion_a": CERTAIN * share, "inclusion_b": CERTAIN * (1 - share)}

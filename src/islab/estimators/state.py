@@ -66,6 +66,8 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
     else:
         arrays = arrays_of(model)
     arrays |= {name: getattr(network.scale, name) for name in _SCALE}
+    if network.scale.x_typical is not None:
+        arrays["x_typical"] = network.scale.x_typical
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
     return description, arrays
@@ -147,6 +149,7 @@ def _scale(columns: ColumnEncoder, outputs: tuple[str, ...], held: Held) -> Scal
         names=columns.names,
         outputs=outputs,
         variables=columns.owners,
+        x_typical=held.numbers("x_typical", covariates) if "x_typical" in held else None,
     )
 
 

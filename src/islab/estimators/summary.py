@@ -1,4 +1,4 @@
-"""A fitted model in a few lines: its size, and what it uses."""
+"""A fitted model in a few lines: its effects with intervals, how sure they are, and its size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 36
 LINES_SHOWN = 30
-HEAD = ("covariate", "weights", "inclusion", "used", "depth")
 COLUMNS = [
     "covariate",
     "variable",
@@ -57,8 +56,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Facts and table in JSON's types."""
-        frame = self.to_frame()
-        lines = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
+        lines = _records(self.to_frame())
         return {"title": self.title, "facts": self.facts, self.table_name: lines}
 
     def __str__(self) -> str:
@@ -92,34 +90,100 @@ class Summary:
 
 @dataclass(frozen=True, repr=False)
 class ModelSummary(Summary):
-    """Facts about a model of tables and the covariates it uses.
+    """Facts about a model of tables, and the effects of its variables.
+
+    Attributes
+    ----------
+    effects : DataFrame
+        A line for each number and each level of a category, and output: its effect with interval,
+        see :func:`islab.explain.effect_table.effect_table`; with rows also ``share``, the
+        variable's share of the predictor's variance.
+    covariates : DataFrame
+        A line for each covariate of the readable network: its variable, how many used weights
+        start at it, their mean inclusion probability, the posterior probability that some active
+        path starts at it (NaN for sparse files), and the least and greatest depth from which it
+        contributes.
+    level : float
+        Of the intervals.
+    ratio : str, optional
+        What the exponential of an effect is called.
+    """
+
+    effects: pd.DataFrame
+    covariates: pd.DataFrame
+    level: float = 0.95
+    ratio: str | None = None
+    table_name = "effects"
+
+    def to_frame(self, table: str = "effects") -> pd.DataFrame:
+        """``"effects"`` or ``"covariates"``, all lines."""
+        if table not in ("effects", "covariates"):
+            raise ValueError(f"Got table={table!r}, expected 'effects' or 'covariates'.")
+        return getattr(self, table).copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Facts and both tables in JSON's types."""
+        return {**super().to_dict(), "covariates": _records(self.covariates)}
+
+    def _lines(self) -> list[str]:
+        nothing = "  No covariate is kept: what is left predicts the same for all rows."
+        lines = [nothing] if self.covariates.empty else []
+        if self.effects.empty:
+            return lines
+        head, rows = self._cells()
+        columns = list(zip(head, *rows, strict=True))
+        widths = [max(map(len, column)) for column in columns]
+        left = len(self.effects) - len(rows)
+        lines += ["  " + "  ".join(_aligned(cells, widths)).rstrip() for cells in (head, *rows)]
+        lines += [f"  ... and {left} more; see to_frame()"] if left else []
+        note = "nothing else changes: numbers by one unit, categories from their typical level"
+        return [*lines, "", f"  Effects with {self.level:.0%} intervals if {note}."]
+
+    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        shown = self.effects.head(LINES_SHOWN)
+        several = len(set(self.effects["output"])) > 1
+        head = ["variable", *(["output"] if several else []), "effect", "interval"]
+        head += [self.ratio, "interval"] if self.ratio else []
+        head += ["P(used)", "P(not linear)"]
+        head += ["share"] if "share" in self.effects else []
+        rows = []
+        for line in shown.to_dict(orient="records"):
+            cells = [shortened(printable(line["term"]), NAME_LENGTH)]
+            cells += [shortened(printable(line["output"]), NAME_LENGTH)] if several else []
+            cells += _estimate(line, "effect")
+            cells += _estimate(line, "ratio") if self.ratio else []
+            cells += [_probability(line["p_used"]), _probability(line["p_nonlinear"])]
+            cells += [f"{line['share']:.1%}"] if "share" in line else []
+            rows.append(tuple(cells))
+        return tuple(head), rows
+
+
+@dataclass(frozen=True, repr=False)
+class CovariateSummary(Summary):
+    """Facts about a model whose effects are not known, and the covariates it uses.
 
     Attributes
     ----------
     covariates : DataFrame
-        A line for each used covariate: its variable, how many used weights start at it, their
-        mean inclusion probability, the posterior probability that some active path starts at it
-        (NaN for sparse files), and the least and greatest depth from which it contributes.
+        A line for each, with the number of used weights that start at it.
     """
 
     covariates: pd.DataFrame
     table_name = "covariates"
 
     def _lines(self) -> list[str]:
-        if self.covariates.empty:
-            return ["  No covariate is kept: what is left predicts the same for all rows."]
-        rows = self._cells()[1]
-        width = max(len(row[0]) for row in (HEAD, *rows))
+        head, rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         left = len(self.covariates) - len(rows)
-        lines = [
-            f"  {name:<{width}}  {weights:>7}  {inclusion:>9}  {used:>5}  {depth:>5}"
-            for name, weights, inclusion, used, depth in (HEAD, *rows)
-        ]
+        lines = ["  " + "  ".join(_aligned(cells, widths)) for cells in (head, *rows)]
         return [*lines, f"  ... and {left} more"] if left else lines
 
     def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         shown = self.covariates.head(LINES_SHOWN)
-        return HEAD, [tuple(_cells(line)) for line in shown.to_dict(orient="records")]
+        names = [shortened(printable(name), NAME_LENGTH) for name in shown["covariate"]]
+        counts = shown["weights"].astype(str)
+        rows: list[tuple[str, ...]] = list(zip(names, counts, strict=True))
+        return ("covariate", "weights"), rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,15 +214,23 @@ def _html_row(tag: str, cells: tuple[str, ...]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _cells(line: dict[str, Any]) -> list[str]:
-    low, high, used = line["min_depth"], line["max_depth"], line["used_probability"]
-    return [
-        shortened(printable(line["covariate"]), NAME_LENGTH),
-        str(line["weights"]),
-        "-" if np.isnan(line["inclusion"]) else f"{line['inclusion']:.2f}",
-        "-" if np.isnan(used) else f"{used:.2f}",
-        str(low) if low == high else f"{low}-{high}",
-    ]
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
+    """Names to the left, numbers to the right."""
+    first, *others = zip(cells, widths, strict=True)
+    return [f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)]
+
+
+def _estimate(line: dict[str, Any], name: str) -> list[str]:
+    low, high = line[f"{name}_lower"], line[f"{name}_upper"]
+    return [f"{line[name]:.3g}", f"[{low:.3g}, {high:.3g}]"]
+
+
+def _probability(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.2f}"
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
 
 
 def _size(network: SparseNetwork | SparseImageNetwork, outputs: tuple[str, ...]) -> dict[str, str]:
@@ -178,33 +250,85 @@ def _training(estimator: PosteriorEstimator) -> dict[str, str]:
     return facts
 
 
-def summarise_model(estimator: NetworkEstimator) -> ModelSummary:
-    """The summary of a fitted estimator."""
+def summarise_model(
+    estimator: NetworkEstimator, X: Any = None, y: Any = None, level: float = 0.95
+) -> ModelSummary:
+    """The summary of a fitted estimator, with what rows and targets add to it."""
     network = estimator.network_
+    everything = estimator.explain_global(X, level=level)
+    family = families.likelihood(network.likelihood)
     facts = _size(network, network.scale.outputs) | {
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
     }
+    if network.max_depth == 1:
+        facts["reads as"] = f"a {family.words.linear_model} regression"
     facts |= _training(estimator)
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
-    family = families.likelihood(network.likelihood)
     if family.learns_noise:
         noise = network.noise_in_units()
         shown = noise**0.5 if family.scales_target else noise
         facts[family.noise_name] = ", ".join(f"{each:.4g}" for each in shown)
-    if isinstance(estimator.posterior_, SampledPosterior):
-        facts["chains"] = diagnose(estimator.posterior_).words
-        if estimator.posterior_.price is not None:
-            facts["readable network"] = estimator.posterior_.price.words
-    elif estimator.disagreement_ is not None:
+    facts |= _fit_quality(estimator, X, y)
+    facts |= _chains(estimator.posterior_)
+    if estimator.disagreement_ is not None and "chains" not in facts:
         facts["caution"] = estimator.disagreement_
-    return ModelSummary(type(estimator).__name__, facts, _used_covariates(estimator))
+    effects = _with_probabilities(everything.effects, everything.variables)
+    if X is not None:
+        effects = _with_shares(effects, everything.importance.to_frame())
+    covariates = _used_covariates(estimator, everything.covariates)
+    name = type(estimator).__name__
+    return ModelSummary(name, facts, effects, covariates, level, family.words.ratio)
 
 
-def _used_covariates(estimator: NetworkEstimator) -> pd.DataFrame:
+def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:
+    """Variance explained and base rate, if there are targets."""
+    if X is None or y is None:
+        return {}
+    found: Any = estimator.predictions(X)
+    observed, mean = found.observed(y), found.mean()
+    if found.kind == "classes":
+        own = observed[:, None] == found.classes
+        rates = ", ".join(
+            f"{shortened(printable(str(name)), NAME_LENGTH)} {share:.1%}"
+            for name, share in zip(found.classes, own.mean(axis=0), strict=True)
+        )
+        null = -np.log(own.mean(axis=0).clip(1e-300))[own.argmax(axis=1)].mean()
+        explained = 1 - found.log_score(y).mean() / null if null > 0 else np.nan
+        return {"base rate": rates, "deviance explained": f"{explained:.1%} of these rows"}
+    residual = ((observed - mean) ** 2).sum(axis=0)
+    total = ((observed - observed.mean(axis=0)) ** 2).sum(axis=0)
+    shares = ", ".join(f"{share:.3f}" for share in 1 - residual / np.maximum(total, 1e-300))
+    return {"R\N{SUPERSCRIPT TWO}": f"{shares} of these rows"}
+
+
+def _chains(posterior: Any) -> dict[str, str]:
+    """Whether chains have mixed, and what reading one network costs."""
+    if not isinstance(posterior, SampledPosterior):
+        return {}
+    facts = {"chains": diagnose(posterior).words}
+    if posterior.price is not None:
+        facts["readable network"] = posterior.price.words
+    return facts
+
+
+def _with_probabilities(effects: pd.DataFrame, variables: pd.DataFrame) -> pd.DataFrame:
+    """Effects with the probabilities that all draws of a posterior give, where they are known."""
+    known = variables.set_index("variable")["used_probability"]
+    found = effects["variable"].map(known)
+    return effects.assign(p_used=found.fillna(effects["p_used"]))
+
+
+def _with_shares(effects: pd.DataFrame, importance: pd.DataFrame) -> pd.DataFrame:
+    """Effects with each variable's share of the predictor's variance, the largest first."""
+    share = importance.set_index("term")["share"]
+    found = effects.assign(share=effects["variable"].map(share))
+    return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+
+
+def _used_covariates(estimator: NetworkEstimator, frame: pd.DataFrame) -> pd.DataFrame:
     """The used lines of the global explanation, the surest first."""
     network = estimator.network_
-    frame = estimator.explain_global().covariates
     start = network.from_covariate()
     columns = network.edge_ends()[0][start]
     total = np.bincount(columns, weights=network.alpha[start], minlength=len(frame))

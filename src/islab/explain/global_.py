@@ -1,21 +1,33 @@
-"""What the whole network is: its used weights, the covariates they read, its size and depth."""
+"""What the whole model is: its used weights, the covariates they read, effects, importance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import families
 from islab.core.network import portions
-from islab.core.outputs import Output, checked_rows, is_piecewise_linear, output_number
+from islab.core.outputs import (
+    Output,
+    checked_rows,
+    contrast_matrix,
+    is_piecewise_linear,
+    output_number,
+)
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.linear_pieces import linear_pieces
+from islab.explain.drawn import ExplainedNetworks, Source, Weights
+from islab.explain.effect_table import effect_table
+from islab.explain.effects import Effect, EffectCurves
+from islab.explain.grids import Grid, plain_grids
+from islab.explain.importance import Importance, Interactions, importance_of, interactions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,17 +35,21 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
-NUMBERS_AT_ONCE = 5_000_000
+MOST_EFFECTS = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GlobalExplanation:
-    """The network as four tables.
+    """The model as tables, curves of effects, and shares of the predictor's variance.
+
+    Graph and tables are about the readable network; effects, interactions, importance and the
+    column ``contribution`` are about all draws of the posterior, or of that network if
+    ``model="median"`` was asked for.
 
     Attributes
     ----------
     source : SparseNetwork
-        The network explained.
+        The readable network.
     output : str, optional
         The one output whose paths are described, or None for all.
     edges : DataFrame
@@ -44,15 +60,17 @@ class GlobalExplanation:
         there on an active path (``count_0``, ...) and with what mean inclusion probability
         (``alpha_0``, ..., NaN where it does not enter); ``count``; ``used_probability``, the
         posterior probability that some active path starts at it; ``min_depth``, ``mean_depth``
-        and ``max_depth``; ``contribution``, its mean absolute contribution over the rows.
+        and ``max_depth``; ``contribution``, the mean over rows of the size of its contribution,
+        counted from the typical row.
     variables : DataFrame
         The same by variable: the one-hot columns of a variable are one line.
     network : DataFrame
         A line for the network and, with several outputs, one for the paths to each: used
         weights, density, used covariates, mean and max depth.
     exact : bool
-        False for curved activations, whose ``contribution`` is the gradient times the distance
-        from the center: an approximation.
+        False for curved activations, whose contributions are found by quadrature.
+    curves : EffectCurves
+        What effects and importance are found from.
     """
 
     source: SparseNetwork
@@ -62,13 +80,92 @@ class GlobalExplanation:
     covariates: pd.DataFrame
     variables: pd.DataFrame
     network: pd.DataFrame
+    curves: EffectCurves = field(repr=False)
 
     def to_frame(self, table: str = "covariates") -> pd.DataFrame:
-        """One of the tables: ``"edges"``, ``"covariates"``, ``"variables"`` or ``"network"``."""
-        tables = ("edges", "covariates", "variables", "network")
+        """One of the tables.
+
+        Parameters
+        ----------
+        table : {"covariates", "variables", "effects", "edges", "network"}
+        """
+        tables = ("edges", "covariates", "variables", "effects", "network")
         if table not in tables:
             raise ValueError(f"Got table={table!r}, expected one of {', '.join(tables)}.")
         return getattr(self, table)
+
+    def effect(self, variable: str, kind: str = "auto") -> Effect:
+        """How the predictor changes with one variable, with a credible band.
+
+        Parameters
+        ----------
+        variable : str
+        kind : {"auto", "average", "accumulated"}
+            Partial dependence, or accumulated local effects, which ``"auto"`` takes for numbers
+            that have a correlation above 0.5 with another used covariate. Without rows, the
+            other variables are those of the typical row.
+        """
+        return self.curves.effect(variable, kind)
+
+    def plot_effects(
+        self,
+        variables: str | Sequence[str] | None = None,
+        *,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> Any:
+        """Curves of the effects of numbers with bands, points with intervals of categories.
+
+        Parameters
+        ----------
+        variables : str or sequence of str, optional
+            Up to twelve used variables if not given, those that contribute most first.
+        kind : {"auto", "average", "accumulated"}
+        ax : axes or array of axes, optional
+            One for each variable.
+
+        Returns
+        -------
+        axes, or array of axes
+        """
+        from islab.plots import effect_curves
+
+        names = [variables] if isinstance(variables, str) else variables
+        chosen = self._used_variables if names is None else names
+        return effect_curves([self.effect(name, kind) for name in chosen], ax=ax)
+
+    @cached_property
+    def effects(self) -> pd.DataFrame:
+        """Effects of all variables with intervals, the largest first.
+
+        See :func:`islab.explain.effect_table.effect_table`.
+        """
+        return effect_table(self.curves)
+
+    @cached_property
+    def importance(self) -> Importance:
+        """Shares of the predictor's variance over the rows, by variable and interaction."""
+        self._require_rows("Importance")
+        return importance_of(self.curves)
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """Pairs of variables that meet in a hidden unit, and how much that matters."""
+        self._require_rows("The strength of interactions")
+        return interactions_of(self.curves, self.importance)
+
+    @property
+    def _used_variables(self) -> list[str]:
+        frame = self.variables
+        used = frame[(frame["count"] > 0) | (frame["used_probability"] >= 0.5)]
+        order = used.sort_values("contribution", ascending=False, kind="stable")
+        return order["variable"].head(MOST_EFFECTS).tolist()
+
+    def _require_rows(self, what: str) -> None:
+        if self.curves.x is None:
+            raise ValueError(
+                f"{what} needs rows to vary over, expected a table; try explain_global(X)."
+            )
 
     def plot(self, **options: Any) -> Any:
         """The graph of active paths.
@@ -92,32 +189,51 @@ class GlobalExplanation:
         kind = "" if self.exact else ", contributions approximate"
         return f"GlobalExplanation({self.source!r}{paths}{kind})"
 
+    def _repr_html_(self) -> str:
+        used = self.variables[self.variables["count"] > 0]
+        order = used.sort_values("contribution", ascending=False, kind="stable")
+        return order.to_html(index=False, float_format="{:.4g}".format)
+
 
 def explain_global(
     network: SparseNetwork,
     x: ArrayLike | None = None,
-    posterior: Posterior | SampledPosterior | None = None,
+    posterior: Source | None = None,
     *,
     output: Output | None = None,
     n_draws: int = 200,
+    level: float = 0.95,
     random_state: int | np.random.Generator | None = None,
+    model: Literal["full", "median"] | None = None,
+    grids: Sequence[Grid] | None = None,
+    draws: Callable[[], Iterable[Weights]] | None = None,
 ) -> GlobalExplanation:
-    """The covariates that the network uses, the layers they enter, and inclusion probabilities.
+    """The covariates that the network uses, the layers they enter, effects and importance.
 
     Parameters
     ----------
     network : SparseNetwork
     x : (rows, covariates), optional
-        Rows over which absolute contributions, counted from the center of the training data, are
-        averaged; without them ``contribution`` is NaN.
-    posterior : Posterior or SampledPosterior, optional
-        The full posterior, for the probability that a covariate is used at all; without it
-        ``used_probability`` is NaN.
+        Rows over which effects and the sizes of contributions are averaged. Without them
+        ``contribution`` is NaN, effects are those of changes of the typical row, and there is no
+        importance.
+    posterior : Posterior, SampledPosterior or another distribution of weights, optional
+        Tells the probability that a covariate is used at all; without it ``used_probability`` is
+        NaN.
     output : name or position, optional
         Tell only of the paths to this output.
     n_draws : int
-        Structures drawn from the posterior.
+        Draws of the posterior.
+    level : float
+        Of the credible intervals.
     random_state : int or Generator, optional
+    model : {"full", "median"}, optional
+        Whose draws have the effects that are shown: those of the posterior, which is the default
+        where there is one, or those of ``network``.
+    grids : sequence of Grid, optional
+        Values of the variables at which effects are found; estimators know what levels are called.
+    draws : callable, optional
+        Gives draws made before, in place of new ones: weights and biases in portions.
 
     Examples
     --------
@@ -131,18 +247,48 @@ def explain_global(
     0        x0        1              0.86
     1        x1        1              0.85
     """
+    if not 0 < level < 1:
+        raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
     number = None if output is None else output_number(network.scale.outputs, output)
-    rows = None if x is None else checked_rows(network, x)
-    used = _used_draws(network, posterior, number, n_draws, np.random.default_rng(random_state))
+    rows = None if x is None else checked_rows(network.scale, x)
+    rng = np.random.default_rng(random_state)
+    used = _used_draws(posterior, number, n_draws, rng)
+    source = network if posterior is None or model == "median" else posterior
+    draw = draws or (lambda: [source.draw(n_draws, rng)])
+    curves = _curves(network, rows, source, number, draw, level, grids)
     return GlobalExplanation(
         source=network,
         output=None if number is None else network.scale.outputs[number],
-        exact=is_piecewise_linear(network),
+        exact=is_piecewise_linear(source),
         edges=_edge_table(network, number),
-        covariates=_covariate_table(network, number, rows, used),
-        variables=_variable_table(network, number, rows, used),
+        covariates=_covariate_table(network, number, curves, used),
+        variables=_variable_table(network, number, curves, used),
         network=_network_table(network, number),
+        curves=curves,
     )
+
+
+def _curves(
+    network: SparseNetwork,
+    rows: Float | None,
+    source: Source,
+    number: int | None,
+    draws: Callable[[], Iterable[Weights]],
+    level: float,
+    grids: Sequence[Grid] | None,
+) -> EffectCurves:
+    scale = network.scale
+    relative = families.likelihood(network.likelihood).relative_predictor
+    contrast = contrast_matrix(scale, network.likelihood, "center" if relative else None)
+    outputs = list(range(len(scale.outputs))) if number is None else [number]
+    if grids is None:
+        around = scale.typical + scale.x_scale * np.linspace(-2, 2, 9)[:, None]
+        grids = plain_grids(scale, around if rows is None else rows)
+
+    def collected() -> ExplainedNetworks:
+        return ExplainedNetworks.collect(source, scale, draws())
+
+    return EffectCurves(collected, rows, tuple(grids), outputs, contrast[outputs].T, level)
 
 
 def _on_paths(network: SparseNetwork, number: int | None) -> Mask:
@@ -165,22 +311,22 @@ def _edge_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
 
 
 def _covariate_table(
-    network: SparseNetwork, number: int | None, rows: Float | None, used: Mask | None
+    network: SparseNetwork, number: int | None, curves: EffectCurves, used: Mask | None
 ) -> pd.DataFrame:
     owner = np.arange(network.n_covariates)
-    frame = _entries(network, number, owner, rows, used)
+    frame = _entries(network, number, owner, curves, used)
     frame.insert(0, "covariate", list(network.scale.names))
     frame.insert(1, "variable", list(network.scale.variables))
     return frame
 
 
 def _variable_table(
-    network: SparseNetwork, number: int | None, rows: Float | None, used: Mask | None
+    network: SparseNetwork, number: int | None, curves: EffectCurves, used: Mask | None
 ) -> pd.DataFrame:
     variables = list(dict.fromkeys(network.scale.variables))
     place = {variable: index for index, variable in enumerate(variables)}
     owner = np.array([place[variable] for variable in network.scale.variables], dtype=np.intp)
-    frame = _entries(network, number, owner, rows, used)
+    frame = _entries(network, number, owner, curves, used)
     frame.insert(0, "variable", variables)
     return frame
 
@@ -189,7 +335,7 @@ def _entries(
     network: SparseNetwork,
     number: int | None,
     owner: NDArray[np.intp],
-    rows: Float | None,
+    curves: EffectCurves,
     used: Mask | None,
 ) -> pd.DataFrame:
     """Where covariates enter, how surely and how deep, added up by their owner's number."""
@@ -213,7 +359,7 @@ def _entries(
     depths = depths.reindex(range(n_owners))
     for statistic in ("min", "mean", "max"):
         columns[f"{statistic}_depth"] = depths[statistic].to_numpy(dtype=float)
-    columns["contribution"] = _mean_sizes(network, number, owner, n_owners, rows)
+    columns["contribution"] = _mean_sizes(curves, owner, n_owners)
     return pd.DataFrame(columns)
 
 
@@ -242,44 +388,23 @@ def _network_table(network: SparseNetwork, number: int | None) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _mean_sizes(
-    network: SparseNetwork,
-    number: int | None,
-    owner: NDArray[np.intp],
-    n_owners: int,
-    rows: Float | None,
-) -> Float:
+def _mean_sizes(curves: EffectCurves, owner: NDArray[np.intp], n_owners: int) -> Float:
     """Mean absolute contribution of each owner, its columns added up within a row."""
-    if rows is None or not len(rows):
+    if curves.x is None or not len(curves.x):
         return np.full(n_owners, np.nan)
-    outputs = list(range(len(network.scale.outputs))) if number is None else [number]
-    used, center = network.covariates, network.scale.x_center[network.covariates]
-    owners, place = np.unique(owner[used], return_inverse=True)
-    at_mean = network.mean_weights()[None], network.bias_mu[None]
-    total = np.zeros(len(owners))
-    widest = max(len(used), *network.architecture.widths)
-    step = max(1, NUMBERS_AT_ONCE // (widest * len(outputs)))
-    for start in range(0, len(rows), step):
-        some = rows[start : start + step]
-        contributions = linear_pieces(network, *at_mean, some, outputs).slope[0]
-        contributions *= (some[:, used] - center)[:, :, None]
-        added = np.zeros((len(owners), len(some), len(outputs)))
-        np.add.at(added, place, np.swapaxes(contributions, 0, 1))
-        total += np.abs(added).sum(axis=(1, 2))
     sizes = np.zeros(n_owners)
-    sizes[owners] = total / (len(rows) * len(outputs))
+    owners, place = np.unique(owner[curves.networks.used], return_inverse=True)
+    added = np.zeros((len(owners), *curves.contributions.shape[::2]))
+    np.add.at(added, place, np.swapaxes(curves.contributions, 0, 1))
+    sizes[owners] = np.abs(added).mean(axis=(1, 2))
     return sizes
 
 
 def _used_draws(
-    network: SparseNetwork,
-    posterior: Posterior | SampledPosterior | None,
-    number: int | None,
-    n_draws: int,
-    rng: np.random.Generator,
+    posterior: Any, number: int | None, n_draws: int, rng: np.random.Generator
 ) -> Mask | None:
     """Whether each covariate starts an active path in each drawn structure."""
-    if posterior is None:
+    if not isinstance(posterior, Posterior | SampledPosterior):
         return None
     shape = posterior.architecture
     outputs = None if number is None else np.arange(shape.n_outputs) == number

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,35 +16,103 @@ from islab.core.convolution.network import slopes
 from islab.core.convolution.posterior import SparseImageNetwork
 from islab.core.outputs import Output, output_numbers
 from islab.core.scale import Scale
-from islab.explain.local import LocalExplanation, check_memory
+from islab.explain.local_explanation import LocalExplanation, check_memory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Float = NDArray[np.floating]
 
 
-@dataclass(frozen=True)
-class ImageExplanation(LocalExplanation):
-    """Slopes and contributions of pixels, at the posterior mean and over draws.
-
-    A :class:`~islab.explain.LocalExplanation` whose covariates are the pixels: row by row, the
-    channels of a pixel together, uint8 images scaled to 0 to 1. ``used`` are the pixels from which
-    an active path leads to an output.
+@dataclass(frozen=True, eq=False)
+class ImageDraws:
+    """What draws of a network give for images, found once.
 
     Attributes
     ----------
+    predictors, responses : (draws, rows, outputs)
+    slope : (draws, rows, used pixels, outputs)
+    """
+
+    predictors: Float
+    responses: Float
+    slope: Float
+
+    @property
+    def n_draws(self) -> int:
+        return len(self.predictors)
+
+    def predictor(self, rows: slice) -> Float:
+        return self.predictors[:, rows]
+
+    def response(self, rows: slice) -> Float:
+        return self.responses[:, rows]
+
+    def slopes(self, rows: slice) -> Float:
+        return self.slope[:, rows]
+
+    def reach(self, rows: slice) -> tuple[Float, Float]:
+        """Not known."""
+        unknown = np.full(self.slope[:1, rows, :, 0].shape, np.nan)
+        return unknown, unknown
+
+
+@dataclass(frozen=True, eq=False)
+class ImageExplanation(LocalExplanation):
+    """Slopes and contributions of pixels, at the posterior mean and over draws.
+
+    A :class:`~islab.explain.LocalExplanation` of kind ``"linear"`` whose covariates are the pixels:
+    row by row, the channels of a pixel together, uint8 images scaled to 0 to 1. ``used`` are the
+    pixels from which an active path leads to an output. Slopes, contributions and predictions
+    without draws are those of the network with its mean weights.
+
+    Attributes
+    ----------
+    source : SparseImageNetwork
+    at_mean : ImageDraws
+        Of the network with its mean weights.
     image_shape : (height, width, channels)
     """
 
-    image_shape: Shape
+    source: SparseImageNetwork = field(kw_only=True)
+    at_mean: ImageDraws = field(kw_only=True)
+    image_shape: Shape = field(kw_only=True)
+
+    @property
+    def predictor(self) -> Float:
+        return self.at_mean.predictors[0]
+
+    @property
+    def response(self) -> Float:
+        return self.at_mean.responses[0]
+
+    @property
+    def slope(self) -> Float:
+        return self._all_covariates(self.at_mean.slope[0])
+
+    @property
+    def contribution(self) -> Float:
+        return self.slope * (self.x - self.baseline)[..., None]
+
+    @property
+    def intercept(self) -> Float:
+        return self.predictor - self.contribution.sum(axis=1)
+
+    @cached_property
+    def baseline_predictor(self) -> Float:
+        """What the network gives for the baseline image, (outputs,)."""
+        image = self.baseline.reshape(1, *self.image_shape)
+        return self.source.predictor(image)[0, output_numbers(self.scale.outputs, self.outputs)]
+
+    def to_frame(self, table: str = "covariates") -> pd.DataFrame:
+        """As a long frame: ``"covariates"``, ``"variables"`` or ``"predictions"``, over draws."""
+        return super().to_frame(table)
 
     @property
     def contribution_images(self) -> Float:
         """Contributions at the posterior mean, (rows, outputs, channels, height, width)."""
-        rows, _, outputs = self.slope_used.shape
-        maps = self.contribution.reshape(rows, *self.image_shape, outputs)
+        maps = self.contribution.reshape(len(self.x), *self.image_shape, len(self.outputs))
         return np.transpose(maps, (0, 4, 3, 1, 2))
-
-    def _predictor(self, x: Float) -> Float:
-        return self.source.predictor(x.reshape(len(x), *self.image_shape))
 
     def plot(self, *, row: int = 0, ax: Any = None) -> Any:  # type: ignore[override]
         """Maps of the contributions over the image, with the probability and its interval.
@@ -110,14 +179,19 @@ def explain_images(
     def piece(numbers: Any) -> tuple[Float, Float, Float]:
         predictor, gradient = slopes(net, numbers, images, head.covariates)
         slope = np.swapaxes(gradient[:, chosen][..., used], 1, 2)
-        return slope, predictor[:, chosen], likelihood.mean(predictor)[:, chosen]
+        return predictor[:, chosen], likelihood.mean(predictor)[:, chosen], slope
 
-    slope, predictor, response = piece(network.means())
-    drawn = [piece(network.draw(rng)) for _ in range(n_draws)]
+    def draws(numbers: list[Any]) -> ImageDraws:
+        found = zip(*(piece(each) for each in numbers), strict=True)
+        return ImageDraws(*(np.stack(part) for part in found))
+
     return ImageExplanation(
         source=network,
+        at_mean=draws([network.means()]),
+        draws=draws([network.draw(rng) for _ in range(n_draws)]),
         x=images.reshape(len(images), -1),
         baseline=np.zeros(net.n_pixels),
+        kind="linear",
         used=used,
         outputs=tuple(head.scale.outputs[number] for number in chosen),
         likelihood=network.likelihood,
@@ -126,12 +200,7 @@ def explain_images(
         reference=None,
         noise=head.noise_in_units()[chosen],
         scale=pixel_scale(net.pixel_shape, head.scale.outputs),
-        slope_used=slope,
-        predictor=predictor,
-        response=response,
-        draws_slope_used=np.stack([each[0] for each in drawn]),
-        draws_predictor=np.stack([each[1] for each in drawn]),
-        draws_response=np.stack([each[2] for each in drawn]),
+        labels=np.arange(len(images)),
         image_shape=net.pixel_shape,
     )
 

@@ -1,4 +1,4 @@
-"""What makes a prediction uncertain: the variance of the predictor, shared out to coefficients."""
+"""What makes a prediction uncertain: the variance of the predictor, shared out to variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from islab.core import families
 if TYPE_CHECKING:
     import pandas as pd
 
-    from islab.explain.local import LocalExplanation
+    from islab.explain.local_explanation import LocalExplanation
 
 Float = NDArray[np.floating]
 
@@ -24,20 +24,23 @@ class Drivers:
 
     Attributes
     ----------
-    covariates, outputs : tuple of str
-    share : (rows, used covariates, outputs)
-        Part due to the coefficient of each covariate. A share is negative where a coefficient
+    variables, outputs : tuple of str
+    labels : (rows,)
+        Names of the rows.
+    share : (rows, used variables, outputs)
+        Part due to the contribution of each variable. A share is negative where one
         offsets the others.
     intercept_share : (rows, outputs)
         Part due to the intercept; with ``share`` it adds up to 1.
     variance : (rows, outputs)
         Variance of the predictor over draws. Shares of a predictor that does not vary are NaN.
     noise : (outputs,), optional
-        Noise variance of Gaussian outputs, which comes on top whatever the coefficients.
+        Noise variance of Gaussian outputs, which comes on top.
     """
 
-    covariates: tuple[str, ...]
+    variables: tuple[str, ...]
     outputs: tuple[str, ...]
+    labels: NDArray
     share: Float
     intercept_share: Float
     variance: Float
@@ -46,12 +49,12 @@ class Drivers:
     def to_frame(self) -> pd.DataFrame:
         """One line for each row, output and source of variance.
 
-        ``source`` is a covariate, ``(intercept)`` or ``(noise)``; the noise has a variance but
+        ``source`` is a variable, ``(intercept)`` or ``(noise)``; the noise has a variance but
         no share, as it does not belong to the predictor.
         """
         import pandas as pd
 
-        sources = [*self.covariates, "(intercept)"]
+        sources = [*self.variables, "(intercept)"]
         share = np.concatenate([self.share, self.intercept_share[:, None]], axis=1)
         variance = share * self.variance[:, None]
         if self.noise is not None:
@@ -62,7 +65,7 @@ class Drivers:
         rows, n_sources, outputs = share.shape
         return pd.DataFrame(
             {
-                "row": np.repeat(np.arange(rows), n_sources * outputs),
+                "row": np.repeat(np.asarray(self.labels), n_sources * outputs),
                 "output": np.tile(np.array(self.outputs, dtype=object), rows * n_sources),
                 "source": np.tile(np.repeat(np.array(sources, dtype=object), outputs), rows),
                 "variance": variance.ravel(),
@@ -86,18 +89,23 @@ def drivers_of(explanation: LocalExplanation) -> Drivers:
     covariances with the contributions. Divided by the variance these are shares that add up to 1.
     They depend on the baseline.
     """
-    centred = explanation.draws_predictor - explanation.draws_predictor.mean(axis=0)
+    predictor = explanation.draws_predictor
+    centred = predictor - predictor.mean(axis=0)
     variance = (centred**2).mean(axis=0)
-    slopes = np.einsum("drjo,dro->rjo", explanation.draws_slope_used, centred) / len(centred)
-    distance = (explanation.x - explanation.baseline)[:, explanation.used, None]
-    nothing = np.full(slopes.shape, np.nan)
-    varies = np.broadcast_to(variance[:, None] > 0, slopes.shape)
-    share = np.divide(slopes * distance, variance[:, None], out=nothing, where=varies)
+    products = [
+        np.einsum("drvo,dro->rvo", drawn, centred[:, rows])
+        for rows, drawn in explanation.variable_blocks()
+    ]
+    covariance = np.concatenate(products) / len(centred)
+    nothing = np.full(covariance.shape, np.nan)
+    varies = np.broadcast_to(variance[:, None] > 0, covariance.shape)
+    share = np.divide(covariance, variance[:, None], out=nothing, where=varies)
     intercept = np.where(variance > 0, 1 - share.sum(axis=1), np.nan)
     likelihood = families.likelihood(explanation.likelihood)
     return Drivers(
-        covariates=explanation.covariates,
+        variables=explanation.variables,
         outputs=explanation.outputs,
+        labels=explanation.labels,
         share=share,
         intercept_share=intercept,
         variance=variance,

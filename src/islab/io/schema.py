@@ -232,6 +232,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "x_scale": (TINY, HUGE),
     "y_scale": (TINY, HUGE),
     "x_center": (-FARTHEST, FARTHEST),
+    "x_typical": (-FARTHEST, FARTHEST),
     "y_center": (-FARTHEST, FARTHEST),
     "history": (-np.inf, np.inf),
     "chain_weights": (0.0, 1.0),

@@ -1,4 +1,4 @@
-"""Bars for single rows: contributions with intervals, attributions, drivers of uncertainty."""
+"""Bars for single rows: contributions with intervals, and sources of uncertainty."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from islab.plots.style import (
 )
 
 if TYPE_CHECKING:
-    from islab.explain import Drivers, IntegratedGradients, LocalExplanation
+    from islab.explain import Drivers, LocalExplanation
 
 BAR = 0.27
 MOST_PANELS = 40
+MOST_CLASSES = 3  # of many, in one row of panels
+LONGEST_VALUE = 16
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,25 @@ def local_bars(
     rows: int | Sequence[int] | None = None,
     outputs: str | int | Sequence[str | int] | None = None,
     top: int = 10,
-    by_variable: bool = False,
+    by_variable: bool = True,
     ax: Any = None,
 ) -> Any:
     """Draws the largest contributions of each row to each output, with credible intervals.
 
-    They are counted from the baseline of the explanation, which the label names;
-    :meth:`LocalExplanation.plot` counts them from the center of the data.
+    They are counted from the baseline of the explanation, whose values stand after "vs".
 
     Parameters
     ----------
     explanation : LocalExplanation
     rows : int or sequence of int, optional
-        Rows of the explanation; all if not given.
+        Positions of rows of the explanation; all if not given.
     outputs : name, position or several of them, optional
-        Outputs of the explanation; all if not given.
+        Outputs of the explanation. If not given all of them, or of many classes the three most
+        probable ones of each row.
     top : int
         Bars shown at most; what is left is added up in one more.
     by_variable : bool
-        One bar for each variable: its one-hot columns together.
+        One bar for each variable, or one for each covariate: for each level of a category.
     ax : axes or array of axes, optional
         One for each row and output.
 
@@ -76,49 +78,53 @@ def local_bars(
     axes, or array of axes (rows, outputs)
         Plain axes for one panel.
     """
-    names: Sequence[str]
-    if by_variable:
-        names, point, draws = explanation.by_variable()
-        labels = [shown(name) for name in names]
-    else:
-        names, point = explanation.covariates, explanation.contribution_used
-        distance = (explanation.x - explanation.baseline)[:, explanation.used]
+    where = _chosen_rows(rows, len(explanation.x))
+    which = _chosen_outputs(explanation, outputs, where)
 
     def panel(row: int, output: int) -> _Bars:
         if by_variable:
-            own, drawn = labels, draws[:, row, :, output]
+            names, drawn = _variable_labels(explanation, row), explanation.variable_draws(row)
         else:
-            own = _with_values(names, explanation.x[row, explanation.used])
-            drawn = explanation.draws_slope_used[:, row, :, output] * distance[row]
-        bars = largest_bars(own, point[row, :, output], top, drawn, explanation.level)
+            own = explanation.x[row, explanation.used]
+            names = _with_values(explanation.covariates, own)
+            drawn = explanation.covariate_draws(row)
+        sizes = drawn[..., output].mean(axis=0)
+        bars = largest_bars(names, sizes, top, drawn[..., output], explanation.level)
         title = _prediction(explanation, row, output)
         return _Bars(*bars, title, _predictor(explanation, row, output))
 
-    return _grid(panel, rows, len(explanation.x), outputs, explanation.outputs, ax)
+    return _grid(panel, where, which, ax)
 
 
-def attribution_bars(
-    attributions: IntegratedGradients,
-    *,
-    rows: int | Sequence[int] | None = None,
-    outputs: str | int | Sequence[str | int] | None = None,
-    top: int = 10,
-    ax: Any = None,
-) -> Any:
-    """Draws the largest integrated gradients of each row and output.
+def _chosen_outputs(
+    explanation: LocalExplanation,
+    outputs: str | int | Sequence[str | int] | None,
+    rows: list[int],
+) -> list[list[int]]:
+    """Positions of the outputs to show for each row."""
+    classes = families.likelihood(explanation.likelihood).one_hot
+    if outputs is not None or not classes or len(explanation.outputs) <= MOST_CLASSES:
+        return [output_numbers(explanation.outputs, outputs) for _ in rows]
+    order = np.argsort(-explanation.response[rows], axis=1, kind="stable")
+    return order[:, :MOST_CLASSES].tolist()
 
-    Parameters and returned axes are those of :func:`local_bars`.
-    """
 
-    def panel(row: int, output: int) -> _Bars:
-        names = _with_values(attributions.covariates, attributions.x[row])
-        bars = largest_bars(names, attributions.attribution[row, :, output], top)
-        start, end = attributions.baseline_predictor[output], attributions.predictor[row, output]
-        title = f"row {row}, {shown(attributions.outputs[output])}"
-        label = f"from {number(start)} at the baseline to {number(end)} at the row"
-        return _Bars(*bars, title, label)
+def _variable_labels(explanation: LocalExplanation, row: int) -> list[str]:
+    """``name = value vs baseline's value``, without the latter where it is the same."""
+    values, start = explanation.shown_values(row)
+    labels = []
+    for name, value, base in zip(explanation.variables, values, start, strict=True):
+        own, other = _value(value), _value(base)
+        label = f"{shown(name)} = {own}"
+        counted_from_row = explanation.kind == "integrated" and own != other
+        labels.append(f"{label} vs {other}" if counted_from_row else label)
+    return labels
 
-    return _grid(panel, rows, len(attributions.x), outputs, attributions.outputs, ax)
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return shown(value, LONGEST_VALUE)
+    return "missing" if np.isnan(value) else number(float(value))
 
 
 def driver_bars(
@@ -133,18 +139,20 @@ def driver_bars(
 
     Parameters and returned axes are those of :func:`local_bars`.
     """
-    names = [*(shown(name) for name in drivers.covariates), "(intercept)"]
+    names = [*(shown(name) for name in drivers.variables), "(intercept)"]
 
     def panel(row: int, output: int) -> _Bars:
         share = np.append(drivers.share[row, :, output], drivers.intercept_share[row, output])
         bars = largest_bars(names, 100 * np.nan_to_num(share), top)
-        title = f"row {row}, {shown(drivers.outputs[output])}: sources of uncertainty"
+        name = shown(drivers.outputs[output])
+        title = f"row {shown(drivers.labels[row])}, {name}: sources of uncertainty"
         label = f"% of the variance, sd {number(drivers.variance[row, output] ** 0.5)}"
         if drivers.noise is not None:
             label += f"; noise not included, sd {number(drivers.noise[output] ** 0.5)}"
         return _Bars(*bars, title, label)
 
-    return _grid(panel, rows, len(drivers.share), outputs, drivers.outputs, ax)
+    where = _chosen_rows(rows, len(drivers.share))
+    return _grid(panel, where, [output_numbers(drivers.outputs, outputs)] * len(where), ax)
 
 
 def largest_bars(
@@ -187,7 +195,8 @@ def _prediction(explanation: LocalExplanation, row: int, output: int) -> str:
     name = shown(explanation.outputs[output])
     if families.likelihood(explanation.likelihood).words.symbol == "P":
         name = f"P({name})"
-    return f"row {row}, {name} = {number(response)} [{number(low)}, {number(high)}]"
+    label = shown(explanation.labels[row])
+    return f"row {label}, {name} = {number(response)} [{number(low)}, {number(high)}]"
 
 
 def _with_values(names: Sequence[str], values: Float) -> list[str]:
@@ -195,46 +204,40 @@ def _with_values(names: Sequence[str], values: Float) -> list[str]:
 
 
 def _predictor(explanation: LocalExplanation, row: int, output: int) -> str:
-    """What the bars add up to."""
+    """What the bars lead from and to, or what they add up to."""
     predictor, intercept = explanation.predictor[row, output], explanation.intercept[row, output]
     words = families.likelihood(explanation.likelihood).words
     scale = words.predictor or shown(explanation.outputs[output])
     if explanation.reference is not None:
         against = "the mean" if explanation.reference == "center" else explanation.reference
         scale += f" against {shown(against)}"
+    note = "" if explanation.exact else "\n(approximate: the network is curved)"
+    start = baseline_name(explanation.scale, explanation.baseline)
+    if explanation.kind == "integrated":
+        return f"{scale}\n{number(intercept)} at {start}, {number(predictor)} at this row{note}"
     rest = predictor - intercept
     sign = "+" if rest >= 0 else "\u2212"
-    start = f"at {baseline_name(explanation.scale, explanation.baseline)}"
-    notes = []
-    if explanation.bends[row, output]:
-        start = f"on its line {start}"
-        notes.append(f"(the network has {number(explanation.baseline_predictor[output])} there)")
-    if not explanation.exact:
-        notes.append("(gradient: exact only at the row itself)")
-    total = f"= {number(intercept)} {start} {sign} bars {number(abs(rest))}"
-    return "\n".join([f"{scale} {number(predictor)}", total, *notes])
+    from_start = "" if start == "zero" else f"\n(slopes times distance from {start})"
+    total = f"{number(intercept)} intercept {sign} {number(abs(rest))} bars"
+    return f"{scale} {number(predictor)} = {total}{from_start}{note}"
 
 
 def _grid(
-    panel: Callable[[int, int], _Bars],
-    rows: int | Sequence[int] | None,
-    n_rows: int,
-    outputs: str | int | Sequence[str | int] | None,
-    names: tuple[str, ...],
-    axes: Any,
+    panel: Callable[[int, int], _Bars], rows: list[int], outputs: list[list[int]], axes: Any
 ) -> Any:
-    """A panel for each row and output asked for, rows by outputs."""
-    where, which = _chosen_rows(rows, n_rows), output_numbers(names, outputs)
-    panels = [panel(row, output) for row in where for output in which]
-    if axes is None and not 0 < len(panels) <= MOST_PANELS:
+    """A panel for each row and each of its outputs, rows by outputs."""
+    width = len(outputs[0]) if outputs else 0
+    if axes is None and not 0 < len(rows) * width <= MOST_PANELS:
         raise ValueError(
-            f"Got {len(where)} rows x {len(which)} outputs, expected 1 to {MOST_PANELS} panels in "
+            f"Got {len(rows)} rows x {width} outputs, expected 1 to {MOST_PANELS} panels in "
             "one figure; try rows=[0] or outputs=[0]."
         )
+    places = zip(rows, outputs, strict=True)
+    panels = [panel(row, output) for row, own in places for output in own]
     longest = max((len(name) for bars in panels for name in bars.names), default=0)
     most = max((len(bars.names) for bars in panels), default=1)
     grid = axes_grid(
-        axes, len(where), len(which), max(3.4 + 0.075 * longest, 4.6), 1.25 + BAR * max(most, 2)
+        axes, len(rows), width, max(3.4 + 0.075 * longest, 4.6), 1.25 + BAR * max(most, 2)
     )
     for ax, bars in zip(grid.ravel(), panels, strict=True):
         _draw_bars(ax, bars, most)

@@ -9,12 +9,14 @@ import numpy as np
 from islab.core.dependencies import needed
 from islab.core.outputs import Output, output_number
 from islab.core.sparse import SparseNetwork
+from islab.plots.edge_signs import edge_signs
 from islab.plots.inclusion import inclusion_map
 from islab.plots.layout import FONT, PILL, Layout, Wire, layered
 from islab.plots.style import INK, MUTED, NEGATIVE, PAPER, POSITIVE, fresh_axes, number, shown
 
 MARGIN_TOP, MARGIN_BOTTOM = 0.75, 0.5
 FEW_EDGES = 30
+COLOURS = {1: POSITIVE, -1: NEGATIVE, 0: MUTED}
 STEPS = np.linspace(0, 1, 40)
 
 
@@ -28,6 +30,9 @@ def path_graph(
     ax: Any = None,
 ) -> Any:
     """Draws covariates where they enter, hidden units and outputs, and the weights between.
+
+    Colours say whether more of what an edge carries raises or lowers the output; edges that do
+    both, on different paths, are grey.
 
     Parameters
     ----------
@@ -51,7 +56,7 @@ def path_graph(
     if label not in ("auto", "mean", "alpha", None):
         raise ValueError(f"Got label={label!r}, expected 'auto', 'mean', 'alpha' or None.")
     edges = np.arange(len(network.edges))
-    paths = ""
+    paths, chosen = "", None
     if output is not None:
         chosen = output_number(network.scale.outputs, output)
         edges = np.flatnonzero(network.edges_of_output(chosen))
@@ -74,10 +79,11 @@ def path_graph(
     height = layout.height + MARGIN_TOP + MARGIN_BOTTOM
     ax = fresh_axes(ax, layout.width, height)
     scale = _inches(ax, layout.width, height)
-    _draw_wires(ax, network, layout, label, scale)
+    signs = edge_signs(network, chosen)
+    _draw_wires(ax, network, layout, label, signs, scale)
     _draw_nodes(ax, layout, scale)
     _draw_titles(ax, layout, paths, len(edges), scale)
-    _draw_key(ax, network, layout, edges, scale)
+    _draw_key(ax, network, layout, edges, signs, scale)
     return ax
 
 
@@ -111,7 +117,12 @@ def _curve(layout: Layout, wire: Wire) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _draw_wires(
-    ax: Any, network: SparseNetwork, layout: Layout, label: str | None, scale: float
+    ax: Any,
+    network: SparseNetwork,
+    layout: Layout,
+    label: str | None,
+    signs: np.ndarray,
+    scale: float,
 ) -> None:
     means = network.edge_means()
     largest = max(np.abs(means[[wire.edge for wire in layout.wires]]).max(), 1e-300)
@@ -120,7 +131,7 @@ def _draw_wires(
     for wire in sorted(layout.wires, key=lambda wire: abs(means[wire.edge])):
         mean = means[wire.edge]
         x, y = _curve(layout, wire)
-        colour = POSITIVE if mean >= 0 else NEGATIVE
+        colour = COLOURS[int(signs[wire.edge])]
         width = (0.7 + (3.3 - 1.3 * crowded) * np.sqrt(abs(mean) / largest)) * scale
         ax.plot(
             x,
@@ -222,15 +233,25 @@ def _draw_titles(ax: Any, layout: Layout, paths: str, n_edges: int, scale: float
 
 
 def _draw_key(
-    ax: Any, network: SparseNetwork, layout: Layout, edges: np.ndarray, scale: float
+    ax: Any,
+    network: SparseNetwork,
+    layout: Layout,
+    edges: np.ndarray,
+    signs: np.ndarray,
+    scale: float,
 ) -> None:
+    """Says what colours mean: the effect on the output, not the sign of the weight."""
     size = np.abs(network.edge_means()[edges])
     x, y = 0.08, -0.3
     width = (FONT - 1) * 0.6 / 72
-    for colour, text in ((POSITIVE, "raises"), (NEGATIVE, "lowers")):
-        ax.plot([x, x + 0.25], [y, y], color=colour, linewidth=2.5 * scale)
+    words = {1: "more of it raises the output", -1: "lowers it", 0: "does both"}
+    for sign in (1, -1, 0):
+        if sign == 0 and (signs[edges] != 0).all():
+            continue
+        text = words[sign]
+        ax.plot([x, x + 0.25], [y, y], color=COLOURS[sign], linewidth=2.5 * scale)
         ax.text(x + 0.32, y, text, fontsize=(FONT - 1) * scale, color=MUTED, va="center")
         x += 0.5 + len(text) * width
-    if layout.width > 4.5:
-        text = f"width: |weight|, up to {number(size.max())}"
+    text = f"width: |weight|, up to {number(size.max())}"
+    if x + len(text) * width < layout.width:
         ax.text(x + 0.05, y, text, fontsize=(FONT - 1) * scale, color=MUTED, va="center")

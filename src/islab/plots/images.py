@@ -17,7 +17,7 @@ from islab.plots.style import FAINT, INK, axes_grid, diverging, heading, number,
 
 if TYPE_CHECKING:
     from islab.core.convolution.posterior import SparseImageNetwork
-    from islab.explain.local import LocalExplanation
+    from islab.explain.local_explanation import LocalExplanation
 
 Shape = tuple[int, int] | tuple[int, int, int]
 

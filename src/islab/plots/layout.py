@@ -9,13 +9,17 @@ import numpy as np
 
 from islab.core import families
 from islab.core.sparse import SparseNetwork
-from islab.plots.style import on_one_line
+from islab.plots.style import LONGEST_NAME, on_one_line
 
 ROW = 0.34
 PILL = 0.24
 GAP = 1.5
 FONT = 9.0
 SWEEPS = 8
+WIDEST = 13.0
+NARROWEST = 4.4  # holds the key
+# Letters of the longest name, and the width of gaps, tried until a picture is not too wide.
+TIGHTER = ((LONGEST_NAME, 1.0), (24, 0.8), (16, 0.6), (12, 0.45))
 
 Key = tuple[int, str, int]
 
@@ -74,8 +78,19 @@ def layered(network: SparseNetwork, edges: list[int], by_variable: bool = False)
     """Nodes of these used weights: covariates beside the hidden units of the layer they feed.
 
     A covariate stands once in each column in which it enters, or, on request, a variable with
-    all its one-hot columns.
+    all its one-hot columns. Names are shortened where the picture would be too wide.
     """
+    for length, tightness in TIGHTER:
+        layout = _placed(network, edges, by_variable, length, tightness)
+        if layout.width <= WIDEST:
+            break
+    return layout
+
+
+def _placed(
+    network: SparseNetwork, edges: list[int], by_variable: bool, length: int, tightness: float
+) -> Layout:
+    """The layout with names of at most so many letters and gaps of that part of their width."""
     names = network.scale.variables if by_variable else network.scale.names
     keys, wires = _keys_and_wires(network, edges, names)
     stages = sorted({stage for stage, _, _ in keys})
@@ -83,9 +98,9 @@ def layered(network: SparseNetwork, edges: list[int], by_variable: bool = False)
     order = _few_crossings(keys, column_of, wires, len(stages))
     most = max(len(column) for column in order)
     height = max(most * ROW, 1.0)
-    texts = [_text(network, key, names) for key in keys]
+    texts = [_text(network, key, names, length) for key in keys]
     widths = [_width(key[1], text) for key, text in zip(keys, texts, strict=True)]
-    gap = GAP + 0.9 * min(len(edges) / 120, 1)
+    gap = tightness * (GAP + 0.9 * min(len(edges) / 120, 1))
     places, columns = {}, []
     left = 0.15
     for number, members in enumerate(order):
@@ -101,7 +116,8 @@ def layered(network: SparseNetwork, edges: list[int], by_variable: bool = False)
         for index, key in enumerate(keys)
     ]
     wires = _fanned(nodes, wires)
-    return Layout(columns[-1].right + 0.15, height, nodes, wires, columns, column_of)
+    width = max(columns[-1].right + 0.15, NARROWEST)
+    return Layout(width, height, nodes, wires, columns, column_of)
 
 
 def _keys_and_wires(
@@ -186,9 +202,10 @@ def _spread(count: int, height: float) -> list[float]:
     return [top - step * index for index in range(count)]
 
 
-def _text(network: SparseNetwork, key: Key, names: tuple[str, ...]) -> str:
+def _text(network: SparseNetwork, key: Key, names: tuple[str, ...], length: int) -> str:
     _, kind, number = key
-    return on_one_line(names[number] if kind == "covariate" else network.unit_names()[number])
+    name = names[number] if kind == "covariate" else network.unit_names()[number]
+    return on_one_line(name, length)
 
 
 def _width(kind: str, text: str) -> float:

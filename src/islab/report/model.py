@@ -99,8 +99,8 @@ def render_report(
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
     drawn = predictions.weights(n_drawn, "median")
-    scores = None if y is None else score(predictions, y, level)
     everything = model.explain_global(predictions)
+    scores = None if y is None else score(predictions, y, level)
     settings = settings_of(network, model.columns_, covariates)
     response = predictions.mean("median")
     surprise = None if scores is None else scores.surprise

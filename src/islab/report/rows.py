@@ -113,15 +113,19 @@ def tell_rows(
     """Prediction and contributions of the chosen rows; predictions are those at offset 0."""
     if not rows:
         return []
-    likelihood = families.likelihood(network.likelihood)
-    explanation = explain_local(
-        network,
-        covariates[list(rows)],
-        level=level,
-        draws=drawn,
-        approximate=True,
-        reference="center" if likelihood.relative_predictor else None,
-        baseline="center",
+    log_link = families.likelihood(network.likelihood).log_link
+    at_mean = network.mean_weights()[None], network.bias_mu[None]
+    explanation, mean = (
+        explain_local(
+            network,
+            covariates[list(rows)],
+            level=level,
+            draws=draws,
+            approximate=True,
+            baseline="center",
+            kind="linear",
+        )
+        for draws in (drawn, at_mean)
     )
     observed = None if y is None else y[list(rows)]
     stories = []
@@ -136,9 +140,9 @@ def tell_rows(
                     None
                     if observed is None
                     else _observed(observed[place])
-                    + ("" if offset is None else _at(offset[row], likelihood.log_link))
+                    + ("" if offset is None else _at(offset[row], log_link))
                 ),
-                panels=[_panel(explanation, place, k, settings) for k in outputs],
+                panels=[_panel(explanation, mean, place, k, settings) for k in outputs],
             )
         )
     return stories
@@ -184,25 +188,31 @@ def _at(offset: Float, log_link: bool) -> str:
     return f" at {name} {', '.join(number(float(value)) for value in np.unique(values))}"
 
 
-def _panel(explanation: LocalExplanation, row: int, output: int, settings: list[Setting]) -> Panel:
-    point = explanation.contribution_used[row, :, output]
-    distance = (explanation.x - explanation.baseline)[row, explanation.used]
-    draws = explanation.draws_slope_used[:, row, :, output] * distance
+def _panel(
+    explanation: LocalExplanation,
+    mean: LocalExplanation,
+    row: int,
+    output: int,
+    settings: list[Setting],
+) -> Panel:
+    """Bars of the network with its mean weights, as the page's own script draws them."""
+    draws = explanation.covariate_draws(row)[..., output]
+    point = mean.covariate_draws(row)[0, :, output]
     names = [setting.words(explanation.x[row]) for setting in settings]
     sizes = np.array([point[setting.used].sum() for setting in settings])
     spread = np.array([draws[:, setting.used].sum(axis=1) for setting in settings]).T
     placed: dict[str, Any] = {"zero": 50.0, "bars": []}
     if settings:
         placed = _placed(*largest_bars(names, sizes, MOST_BARS, spread, explanation.level))
-    predictor, intercept = explanation.predictor[row, output], explanation.intercept[row, output]
+    predictor, intercept = mean.predictor[row, output], mean.intercept[row, output]
     scale = families.likelihood(explanation.likelihood).words.predictor
     scale = scale or on_one_line(explanation.outputs[output])
     bars = predictor - intercept
     sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
     start, note = "at the center", ""
-    if explanation.bends[row, output]:
+    if mean.bends[row, output]:
         start = f"on its line {start}"
-        note = f" (the network has {number(explanation.baseline_predictor[output])} there)"
+        note = f" (the network has {number(mean.baseline_predictor[output])} there)"
     total = f"{scale} {number(predictor)} = {number(intercept)} {start}"
     text = f"{total} {sign} {number(abs(bars))}{note}"
     return Panel(

@@ -41,6 +41,9 @@ class ChainPrior:
     ----------
     inclusion_a, inclusion_b : float
         Beta prior of the inclusion probability, which is integrated out.
+    hidden_width : float
+        Narrower layers of hidden units count as if they had this width: what a wider network would
+        have left out makes inclusion less probable in a narrow one too.
     price : float
         Log density that each weight must be worth besides.
     tau_shape, tau_scale : float
@@ -55,6 +58,7 @@ class ChainPrior:
 
     inclusion_a: float = 1.0
     inclusion_b: float = 1.0
+    hidden_width: float = 0.0
     price: float = 0.0
     tau_shape: float = 1.0
     tau_scale: float = 1.0

@@ -73,6 +73,7 @@ class PyChain {
         Prior prior;
         prior.inclusion_a = prior_values["inclusion_a"].cast<double>();
         prior.inclusion_b = prior_values["inclusion_b"].cast<double>();
+        prior.hidden_width = prior_values["hidden_width"].cast<double>();
         prior.price = prior_values["price"].cast<double>();
         prior.tau_shape = prior_values["tau_shape"].cast<double>();
         prior.tau_scale = prior_values["tau_scale"].cast<double>();

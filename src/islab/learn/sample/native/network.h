@@ -107,8 +107,9 @@ struct Shape {
 
 struct Prior {
     double inclusion_a = 1, inclusion_b = 1;  // Beta prior of each block's inclusion probability
-    double price = 0;                         // of each edge, in units of log density
-    double tau_shape = 1, tau_scale = 1;      // inverse gamma prior of each block's slab variance
+    double hidden_width = 0;  // narrower layers of hidden units count as if they had this width
+    double price = 0;         // of each edge, in units of log density
+    double tau_shape = 1, tau_scale = 1;  // inverse gamma prior of each block's slab variance
     double noise_shape = 1, noise_scale = 0.01;
     double bias_sd = 2.5;
     double df = 0;  // degrees of freedom of a Student-t slab; 0 for the Gaussian
@@ -241,10 +242,24 @@ class Model {
         return k;
     }
 
+    // The second parameter of a block's Beta prior. Edges that a wider layer would have had count
+    // as left out, so that an edge is as probable in a narrow network as in a wide one.
+    double inclusion_b(int block) const {
+        auto assumed = [&](int layer) {
+            const double own = shape.width[layer];
+            return layer + 1 < shape.layers() ? std::max(own, prior.hidden_width) : own;
+        };
+        const int covariate_blocks = shape.covariate_blocks;
+        const double slots = block < covariate_blocks ? shape.covariates * assumed(block)
+                                                      : assumed(block - covariate_blocks) *
+                                                            assumed(block - covariate_blocks + 1);
+        return prior.inclusion_b + slots - static_cast<double>(shape.block_size[block]);
+    }
+
     // Log prior odds of one more edge where a block has k.
     double log_odds(int block, long k) const {
         return std::log(prior.inclusion_a + k) -
-               std::log(prior.inclusion_b + shape.block_size[block] - k - 1) - prior.price;
+               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) - prior.price;
     }
 
     // Log prior of the structure, its inclusion probabilities integrated out.
@@ -255,9 +270,8 @@ class Model {
                          used = static_cast<double>(k[b]);
             if (size > 0)
                 sum += std::lgamma(prior.inclusion_a + used) +
-                       std::lgamma(prior.inclusion_b + size - used) -
-                       std::lgamma(prior.inclusion_a + prior.inclusion_b + size) -
-                       prior.price * used;
+                       std::lgamma(inclusion_b(b) + size - used) -
+                       std::lgamma(prior.inclusion_a + inclusion_b(b) + size) - prior.price * used;
         }
         return sum;
     }

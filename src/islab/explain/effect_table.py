@@ -1,0 +1,158 @@
+"""The effects of all variables as one table: a slope for each number, a switch for each level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from islab.core import families
+from islab.core.arrays import Float, Index
+from islab.core.paths import active_weights
+from islab.core.summary import summarise
+from islab.explain.effects import EffectCurves
+from islab.explain.grids import Grid
+from islab.explain.importance import meetings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """A change of one variable: covariates before and after, and by how many units."""
+
+    variable: str
+    term: str
+    columns: Index
+    before: Float
+    after: Float
+    units: float
+
+
+def effect_table(curves: EffectCurves) -> pd.DataFrame:
+    """A line for each number, and for each level of a category but the reference, and output.
+
+    Returns
+    -------
+    DataFrame
+        ``variable``; ``term``, the change that is meant; ``output``; ``effect`` with
+        ``effect_lower`` and ``effect_upper``, on the scale of the predictor; for likelihoods
+        whose predictor is a logarithm ``ratio``, its exponential, with interval; ``size``, the
+        effect over the range; ``p_used`` and ``p_nonlinear``, the probabilities that the variable
+        is used, and that it enters a hidden unit. The largest size first.
+
+    Notes
+    -----
+    The effect of a number is its mean slope between one scale (standard deviation) below and above
+    its mean, within the range of the data, and ``size`` the change from there to there; of a number
+    with two values it is between these. Of a level it is the change from the reference, the level
+    of the typical row. Both are averaged over the rows of the curves, or at the typical row
+    without any.
+    """
+    import pandas as pd
+
+    networks = curves.networks
+    used, _ = meetings(networks)
+    bent = bent_probability(curves)
+    names = networks.scale.variable_names
+    changes = [
+        change
+        for grid in curves.grids
+        if used[names.index(grid.variable)] > 0
+        for change in _changes(grid, curves)
+    ]
+    lines = []
+    ratio = families.likelihood(networks.likelihood).words.ratio is not None
+    drawn = _effects(curves, changes)
+    for number, change in enumerate(changes):
+        summary = summarise(drawn[:, number], curves.level)
+        place = names.index(change.variable)
+        for output, position in enumerate(curves.outputs):
+            ends = [part[output] for part in (summary.mean, summary.lower, summary.upper)]
+            line = {
+                "variable": change.variable,
+                "term": change.term,
+                "output": networks.scale.outputs[position],
+                **dict(zip(("effect", "effect_lower", "effect_upper"), ends, strict=True)),
+            }
+            if ratio:
+                powers = np.exp(np.clip(ends, -700, 700))
+                line |= dict(zip(("ratio", "ratio_lower", "ratio_upper"), powers, strict=True))
+            line |= {
+                "size": ends[0] * change.units,
+                "p_used": used[place],
+                "p_nonlinear": bent[place],
+            }
+            lines.append(line)
+    extra = ["ratio", "ratio_lower", "ratio_upper"] if ratio else []
+    columns = ["variable", "term", "output", "effect", "effect_lower", "effect_upper", *extra]
+    frame = pd.DataFrame(lines, columns=[*columns, "size", "p_used", "p_nonlinear"])
+    order = np.argsort(-np.abs(frame["size"].to_numpy(dtype=float)), kind="stable")
+    return frame.iloc[order].reset_index(drop=True)
+
+
+def bent_probability(curves: EffectCurves) -> Float:
+    """Probability that each variable enters a hidden unit on an active path, (variables,)."""
+    scale = curves.networks.scale
+    place = {name: number for number, name in enumerate(scale.variable_names)}
+    found = np.zeros(len(place))
+    for part in curves.networks.parts:
+        net = part.architecture
+        entering = net.covariate_matrix(active_weights(net, part.weights != 0))
+        into_hidden = np.asarray(entering[:, : sum(net.hidden)].any(axis=1))
+        owner = np.array([place[scale.variables[column]] for column in part.covariates], int)
+        own = np.zeros((len(place), len(into_hidden)))
+        np.maximum.at(own, owner, into_hidden.T)
+        found += own.sum(axis=1)
+    return found / curves.networks.n_draws
+
+
+def _changes(grid: Grid, curves: EffectCurves) -> list[_Change]:
+    scale = curves.networks.scale
+    typical = scale.typical[grid.columns]
+    if grid.is_category:
+        reference = int(grid.nearest(scale.typical[None])[0])
+        return [
+            _Change(
+                grid.variable,
+                f"{grid.variable}: {level} vs {grid.values[reference]}",
+                grid.columns,
+                grid.codes[reference],
+                grid.codes[number],
+                1.0,
+            )
+            for number, level in enumerate(grid.values)
+            if number != reference
+        ]
+    values = grid.values.astype(float)
+    known = values[~np.isnan(values)]
+    first = grid.columns[0]
+    ends = scale.x_center[first] + scale.x_scale[first] * np.array([-1.0, 1.0])
+    points = grid.codes[: len(known), 0]
+    ends = np.clip(ends, points[0], points[-1])
+    ends = points if len(known) == 2 else ends
+    before, after = typical.copy(), typical.copy()
+    before[0], after[0] = ends
+    if grid.mark is not None:
+        before[1] = after[1] = 0.0
+    units = float(np.ptp(grid.numbers(ends)))
+    found = [_Change(grid.variable, grid.variable, grid.columns, before, after, units)]
+    if len(known) < len(values):
+        missing = f"{grid.variable}: missing vs typical"
+        found.append(_Change(grid.variable, missing, grid.columns, typical, grid.codes[-1], 1.0))
+    return found
+
+
+def _effects(curves: EffectCurves, changes: list[_Change]) -> Float:
+    """Effects of the changes in every draw, (draws, changes, outputs)."""
+    found = []
+    for change in changes:
+        ends = np.stack([change.before, change.after])
+        grid = Grid(change.variable, change.columns, np.arange(2), ends, is_category=True)
+        drawn = curves.averaged(grid)
+        found.append((drawn[:, 1] - drawn[:, 0]) / change.units)
+    if not found:
+        return np.zeros((curves.networks.n_draws, 0, len(curves.outputs)))
+    return np.stack(found, axis=1)
