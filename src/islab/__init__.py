@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from islab.features import FeatureExtractor
     from islab.images import ISLaBImageClassifier
     from islab.io.store import load
+    from islab.tables.batches import Batches
     from islab.tables.check import check
     from islab.tables.columns import TableWarning
 
 __all__ = [
+    "Batches",
     "FeatureExtractor",
     "ISLaBClassifier",
     "ISLaBImageClassifier",
@@ -35,6 +37,7 @@ __all__ = [
 
 # Imported when first asked for, so that the command line starts at once.
 _HOMES = {
+    "Batches": "islab.tables.batches",
     "FeatureExtractor": "islab.features",
     "ISLaBClassifier": "islab.estimators",
     "ISLaBImageClassifier": "islab.images",

@@ -3,17 +3,25 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from array_api_compat import array_namespace
 
 from islab import ISLaBRegressor
 from islab.core import families
-from islab.core.families import Activation, Likelihood, Words
+from islab.core.expressions import call, exp, greater, largest, where
+from islab.core.families import Activation, Likelihood, StandardNoise, Words
 from islab.explain import explain_local
 from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
 from islab.io.store import load
 from islab.learn.engines.choice import EngineChoice
+
+
+def _tail(z):
+    """Probability beyond the distance of z, of a variance of 1."""
+    return exp(-(2**0.5) * call("abs", z)) / 2
 
 
 class Laplace(Likelihood):
@@ -32,7 +40,14 @@ class Laplace(Likelihood):
         predicts="{} with outliers",
         linear_model="robust linear",
     )
-    python = "return eta"
+    python_share = """def _share(value, mean, noise):
+    z = (value - mean) / math.sqrt(noise / 2)
+    return math.exp(z) / 2 if z < 0 else 1 - math.exp(-z) / 2"""
+    standard_noise = StandardNoise(
+        share=lambda z: where(greater(z, 0.0), 1.0 - _tail(z), _tail(z)),
+        density=lambda z: 2**0.5 * _tail(z),
+        quantile=lambda p: float(scipy.stats.laplace.ppf(p, scale=0.5**0.5)),
+    )
     javascript = """{
   response: (eta) => eta.slice(),
   interval: (means, share, noise) => {
@@ -83,8 +98,11 @@ class Laplace(Likelihood):
     def latex(self, eta, every):
         return eta
 
-    def onnx(self, graph, eta):
-        return eta
+    def expressions(self, eta, noise, let):
+        return list(eta)
+
+    def variance_expression(self, mean, noise):
+        return noise[0]
 
 
 class HardTanh(Activation):
@@ -92,7 +110,6 @@ class HardTanh(Activation):
 
     name = "hard_tanh"
     bends = (-1.0, 1.0)
-    python = "return max(-1.0, min(1.0, z))"
     javascript = """{
   value: (z) => Math.max(-1, Math.min(1, z)),
   slope: (z) => (Math.abs(z) < 1 ? 1 : 0),
@@ -110,9 +127,8 @@ class HardTanh(Activation):
     def latex(self, z):
         return rf"\max\left(-1, \min\left(1, {z}\right)\right)"
 
-    def onnx(self, graph, z):
-        low, high = graph.constant(-1.0), graph.constant(1.0)
-        return graph.node("Max", [graph.node("Min", [z, high]), low])
+    def expression(self, z):
+        return largest(where(greater(z, 1.0), 1.0, z), -1.0)
 
     def torch(self, z):
         return z.clamp(-1, 1)
@@ -210,6 +226,20 @@ def test_its_onnx_model_predicts_the_same(model, data):
     session = runtime.InferenceSession(to_onnx(model.network_).SerializeToString(), options)
     (found,) = session.run(["response"], {"x": data[0]})
     np.testing.assert_allclose(found, model.network_.predictor(data[0]), rtol=1e-12)
+
+
+def test_its_exports_hold_its_intervals(model, data):
+    rows = data[0][:5]
+    right = model.predictions(rows, n_draws=20).interval(0.9)[:, 0]
+    module = {}
+    exec(model.export("python", n_draws=20), module)
+    found = [module["predict_interval"](row) for row in rows.tolist()]
+    np.testing.assert_allclose(found, right, rtol=1e-9)
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("data", pd.DataFrame(rows, columns=["x0", "x1"]))
+    found = connection.execute(model.export("sql", n_draws=20)).df()
+    np.testing.assert_allclose(found[["lower", "upper"]], right, rtol=1e-6)
 
 
 def test_its_formulas_are_in_its_own_spelling(model):

@@ -101,7 +101,9 @@ def test_it_is_saved_reported_scored_and_exported(model, data, tmp_path):
     module = {}
     exec(to_python(model.network_), module)
     row = x.to_numpy()[0].tolist()
-    np.testing.assert_allclose(module["predict"](row), model.network_.predictor(np.array([row]))[0])
+    eta = model.network_.predictor(np.array([row]))[0]
+    np.testing.assert_allclose(module["predictor"](row), eta)
+    np.testing.assert_allclose(module["predict"](row), eta[:1])
 
 
 def test_an_offset_shifts_the_mean_alone(data):

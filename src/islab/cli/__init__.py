@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from islab.cli import check, compare, demo, explain, fit, predict, report, summary
+from islab.cli import check, compare, demo, explain, export, fit, predict, report, summary
 from islab.core.names import printable, shortened
 
 COMMANDS = {
@@ -20,6 +20,7 @@ COMMANDS = {
     "fit": fit,
     "predict": predict,
     "explain": explain,
+    "export": export,
     "report": report,
     "summary": summary,
     "compare": compare,
@@ -32,6 +33,7 @@ examples:
   islab summary model.islab
   islab predict model.islab new.csv -o predictions.csv --interval 0.9
   islab explain model.islab new.csv --row 3
+  islab export model.islab --to sql -o model.sql
   islab report model.islab new.csv -o report.html
   islab compare patients.csv --target diagnosis --jobs 2
   islab demo

@@ -1,7 +1,8 @@
 """Learn a model from a table and save it.
 
 The task follows from the target: text, booleans and a few whole numbers are classes, other
-numbers are predicted as numbers. Rows without a target are left out.
+numbers are predicted as numbers. Rows without a target are left out. Several files may hold more
+rows than fit in memory: the model is learned from a random sample of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from islab.cli.tables import FILES, add_column_arguments, read_training, require_output
+from islab.cli.tables import (
+    FILES,
+    add_column_arguments,
+    read_sample,
+    read_training,
+    require_output,
+)
 from islab.core.names import counted
 
 EXAMPLES = """\
@@ -26,12 +33,13 @@ examples:
   islab fit claims.csv --target claims --task counts --exposure years -o model.islab
   islab fit patients.csv --target diagnosis -o model.islab --report report.html
   islab fit patients.csv --target diagnosis -o model.islab --resume
+  islab fit folder/*.parquet --target price -o model.islab
 """
 TASKS = ("classification", "regression", "counts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", help=FILES)
+    parser.add_argument("data", nargs="+", help=f"{FILES}; in one file or several")
     add_column_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model to write")
     parser.add_argument(
@@ -48,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="any parameter of the estimator; repeatable",
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        metavar="N",
+        help="learn from so many rows, drawn at random (default: all of one file, 200,000 of more)",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same model (default 0)")
     parser.add_argument("--jobs", type=int, help="networks to train at the same time")
@@ -71,11 +85,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from islab.tables.batches import SAMPLE_ROWS
     from islab.tables.targets import detected_task
 
-    require_output(args.output, args.data)
-    require_output(args.report, args.data, args.output)
-    X, y = read_training(args)
+    paths = args.data
+    require_output(args.output, *paths)
+    require_output(args.report, *paths, args.output)
+    args.data = paths[0]
+    sample = None
+    if len(paths) > 1 or args.rows is not None:
+        sample = read_sample(args, paths, SAMPLE_ROWS if args.rows is None else args.rows)
+    X, y = read_training(args, sample)
     for name in X.columns[X.columns.str.startswith("Unnamed: ")]:
         print(
             f"column {name!r} has no name; if it counts rows, try --drop {name!r}", file=sys.stderr

@@ -1,7 +1,8 @@
 """Predict the rows of a table with a saved model.
 
 Classes come with the probability of each, numbers with their standard deviation; --interval adds
-the ends of an interval. Columns are found by name; other columns are ignored. A model of images
+the ends of an interval. Columns are found by name; other columns are ignored. Files are read and
+predictions written some rows at a time, so that they need not fit in memory. A model of images
 reads an array of them.
 """
 
@@ -27,14 +28,22 @@ examples:
   islab predict model.islab new.csv -o predictions.csv
   islab predict model.islab new.csv --interval 0.9 | head
   islab predict model.islab new.csv --json
+  islab predict model.islab folder/*.parquet -o predictions.parquet
   islab predict model.islab images.npy
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="file that `islab fit` wrote")
-    parser.add_argument("data", help=f"{FILES}; of images: .npy or .npz")
-    parser.add_argument("-o", "--output", metavar="FILE", help="CSV to write; stdout if not given")
+    parser.add_argument(
+        "data", nargs="+", help=f"{FILES}, in one file or several; of images: .npy or .npz"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="CSV to write, or Parquet if it ends in .parquet; CSV to stdout if not given",
+    )
     parser.add_argument(
         "--interval", type=float, metavar="LEVEL", help="level of the interval, for example 0.9"
     )
@@ -53,19 +62,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from islab import load
-    from islab.cli.images import read_images
-    from islab.cli.tables import read_pieces, require_output
+    from islab.cli.tables import PARQUET, require_output
+
+    require_output(args.output, args.model, *args.data)
+    parquet = args.output is not None and args.output.lower().endswith(PARQUET)
+    if parquet and (args.json or args.escape_formulas):
+        raise ValueError(
+            f"Got --json or --escape-formulas with {args.output!r}, expected neither with Parquet; "
+            "try a name that ends in .csv"
+        )
+    model = load(args.model)
+    if hasattr(model, "image_shape_"):
+        frames = _predicted_images(model, args)
+    else:
+        frames = _predicted(model, args)
+    if parquet:
+        _write_parquet(frames, args.output)
+    else:
+        _write_text(frames, args)
+
+
+def _write_text(frames: Iterator[pd.DataFrame], args: argparse.Namespace) -> None:
     from islab.io.files import replacing
 
-    require_output(args.output, args.model, args.data)
-    model = load(args.model)
-    frames: Iterator[pd.DataFrame]
-    if hasattr(model, "image_shape_"):
-        images = read_images(args.data)
-        starts = range(0, len(images), IMAGES_AT_ONCE)
-        frames = (predictions(model, images[n : n + IMAGES_AT_ONCE], args) for n in starts)
-    else:
-        frames = _predicted(model, read_pieces(args.data, text_columns(model)), args)
     pieces = (_as_text(frame, n, args) for n, frame in enumerate(frames))
     if args.output is None:
         for text in pieces:
@@ -76,19 +95,50 @@ def run(args: argparse.Namespace) -> None:
             file.write(text.encode())
 
 
-def _predicted(
-    model: Any, tables: Iterator[pd.DataFrame], args: argparse.Namespace
-) -> Iterator[pd.DataFrame]:
-    """Predictions of each piece of a table; an error names the row of the whole table."""
+def _write_parquet(frames: Iterator[pd.DataFrame], path: str) -> None:
+    """Writes predictions as they come; the file is there once all are in it."""
+    from contextlib import ExitStack
+
+    from islab.core.dependencies import needed
+    from islab.io.files import replacing
+
+    arrow = needed("pyarrow", "Writing Parquet files")
+    parquet = needed("pyarrow.parquet", "Writing Parquet files")
+    with replacing(path) as file, ExitStack() as stack:
+        writer = None
+        for frame in frames:
+            table = arrow.Table.from_pandas(frame, preserve_index=False)
+            if writer is None:
+                writer = stack.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
+
+
+def _predicted_images(model: Any, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
+    from islab.cli.images import read_images
+
+    if len(args.data) > 1:
+        raise ValueError(f"Got {len(args.data)} files of images, expected one; try one at a time")
+    images = read_images(args.data[0])
+    for start in range(0, len(images), IMAGES_AT_ONCE):
+        yield predictions(model, images[start : start + IMAGES_AT_ONCE], args)
+
+
+def _predicted(model: Any, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
+    """Predictions of tables in pieces; an error names the row of the whole file."""
+    from islab.cli.tables import read_pieces
     from islab.tables.reading import UnusableCell
 
-    n_rows = 0
-    for table in tables:
-        try:
-            yield predictions(model, model_columns(model, table, args.data), args)
-        except UnusableCell as error:
-            raise error.at(n_rows + error.row) from error
-        n_rows += len(table)
+    text = text_columns(model)
+    for path in args.data:
+        n_rows = 0
+        for table in read_pieces(path, text):
+            try:
+                yield predictions(model, model_columns(model, table, path), args)
+            except UnusableCell as error:
+                if len(args.data) == 1:
+                    raise error.at(n_rows + error.row) from error
+                raise ValueError(f"{path}: {error.at(n_rows + error.row)}") from error
+            n_rows += len(table)
 
 
 def require_reads_tables(model: Any) -> None:

@@ -132,15 +132,21 @@ def add_column_arguments(parser: argparse.ArgumentParser, *, images: bool = Fals
     )
 
 
-def read_training(args: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series]:
-    """Covariates and targets, from a file and the options of :func:`add_column_arguments`."""
-    table = read_table(args.data, dict.fromkeys(args.text, MISSING_WORDS[1:]))
+def read_training(
+    args: argparse.Namespace, sampled: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Covariates and targets, from a file and the options of :func:`add_column_arguments`.
+
+    Of several files, or a large one, ``sampled`` has the rows to learn from.
+    """
+    text = dict.fromkeys(args.text, MISSING_WORDS[1:])
+    table = read_table(args.data, text) if sampled is None else sampled
     require_columns(
         table, [args.target, *args.drop, *args.text, *args.keep], args.data, "which you named"
     )
     if args.target in args.drop:
         raise ValueError(f"Got --drop {args.target}, which is the target, expected other columns")
-    table, y = known_targets(table, args.target, args.data)
+    table, y = known_targets(table, args.target, args.data, whole=sampled is None)
     X = table.drop(columns=[args.target, *args.drop])
     if X.shape[1] == 0:
         raise ValueError(
@@ -157,6 +163,30 @@ def _kept(column: pd.Series) -> Any:
     if pd.api.types.is_integer_dtype(column):
         return float
     return "category" if _is_text(column) else column.dtype
+
+
+def read_sample(args: argparse.Namespace, paths: list[str], n_rows: int) -> pd.DataFrame:
+    """A random sample of the rows of some files, which need not fit in memory."""
+    from islab.tables.batches import Batches
+
+    text: dict[str, Collection[str]] = dict.fromkeys(args.text, MISSING_WORDS[1:])
+    is_text: dict[str, set[bool]] = {}
+
+    def pieces() -> Iterator[pd.DataFrame]:
+        for path in paths:
+            for piece in read_pieces(path, text):
+                for name in piece:
+                    is_text.setdefault(name, set()).add(_is_text(piece[name]))
+                yield piece
+
+    found = Batches(pieces, n_rows=n_rows).sample(args.seed)
+    mixed = [name for name, kinds in is_text.items() if len(kinds) > 1 and name not in text]
+    if mixed:  # text anywhere is text everywhere, as it is spelled
+        text |= dict.fromkeys(mixed, ())
+        found = Batches(pieces, n_rows=n_rows).sample(args.seed)
+    if len(found.table) < found.n_rows:
+        print(found.words, file=sys.stderr)
+    return found.table
 
 
 def require_output(path: str | None, *others: str) -> None:
@@ -182,15 +212,18 @@ def require_columns(table: pd.DataFrame, names: list[str], path: str | Path, why
 
 
 def known_targets(
-    table: pd.DataFrame, target: str, path: str | Path
+    table: pd.DataFrame, target: str, path: str | Path, *, whole: bool = True
 ) -> tuple[pd.DataFrame, pd.Series]:
-    """The rows whose target is known, and their targets; says what is left out."""
+    """The rows whose target is known, and their targets; says what is left out.
+
+    Only of a ``whole`` file it is said how missing targets are spelled.
+    """
     require_columns(table, [target], path, "which you named")
     known = table[target].notna()
     if not known.any():
         raise ValueError(f"Got {str(path)!r} without a single value in column {target!r}")
     if not known.all():
-        spelled = _spelled(Path(path), target, ~known.to_numpy())
+        spelled = _spelled(Path(path), target, ~known.to_numpy()) if whole else ""
         print(
             f"{(~known).sum()} rows without a target{spelled} are left out and not numbered",
             file=sys.stderr,

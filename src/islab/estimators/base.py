@@ -19,8 +19,8 @@ from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.constraints import read_constraints
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside
+from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
-from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import NUMBERS_AT_ONCE, Model
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
@@ -49,7 +49,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 ROWS_COMPARED, DRAWS_COMPARED = 1000, 200
 
 
-class NetworkEstimator(SelectorMixin, PosteriorEstimator):
+class NetworkEstimator(SelectorMixin, ExportMixin):
     """Fitting, draws, selection, explanations and files, whatever method learns the weights.
 
     A class that inherits says how in ``_learn_weights`` and has the parameters ``missing``,

@@ -14,6 +14,7 @@ from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
 from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import ClassPredictions, Model
+from islab.tables.batches import rows_to_learn_from
 from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.targets import checked_labels, codes_of, interval_levels, levels_of
 
@@ -115,14 +116,16 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
 
         Parameters
         ----------
-        X : DataFrame or (rows, columns)
+        X : DataFrame, (rows, columns), Batches or pyarrow Dataset
             Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,)
-            Classes; an ordered pandas Categorical says that they have an order.
+            Classes, or of batches the name of their column. An ordered pandas Categorical says that
+            they have an order.
         sample_weight : (rows,), optional
             How often each row counts.
         """
         self._check_params()
+        X, y = rows_to_learn_from(X, y, sample_weight, self.random_state)
         table = checked_table(self, X, reset=True)
         labels = checked_labels(self, y, table)
         check_classification_targets(labels)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core import families
 from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
 from islab.estimators.predictions import Model, NumberPredictions, Predictions
+from islab.tables.batches import rows_to_learn_from
 from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.offsets import Given, OffsetColumns, read_offset
 from islab.tables.targets import (
@@ -59,9 +60,10 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
         Parameters
         ----------
-        X : DataFrame or (rows, columns)
+        X : DataFrame, (rows, columns), Batches or pyarrow Dataset
             Numbers, booleans, text, categories and dates; values may be missing.
         y : (rows,) or (rows, outputs)
+            Of batches the name of its column.
         sample_weight : (rows,), optional
             How often each row counts.
         offset : (rows,), (rows, outputs) or str, optional
@@ -73,6 +75,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """
         self._check_params()
         self._check_offset(offset, exposure)
+        X, y = rows_to_learn_from(X, y, sample_weight, self.random_state)
         columns = OffsetColumns.among(offset, exposure)
         table = checked_table(self, columns.without(X), reset=True)
         values = checked_numbers(self, y, table)

@@ -5,21 +5,24 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from islab.core import families
+from islab.core.expressions import MISSING_TEXT, Cell, Lookup, spell
 from islab.core.names import printable
-from islab.core.sparse import SparseNetwork
+from islab.export.portable import readable
 from islab.export.unit_sums import Sum, sums
 
 
-def to_text(network: SparseNetwork, digits: int | None = None) -> str:
-    """The network as lines of plain formulas, hidden units first.
+def to_text(source: Any, digits: int | None = None) -> str:
+    """The readable network as lines of plain formulas, hidden units first.
 
     Parameters
     ----------
-    network : SparseNetwork
+    source : fitted estimator, or SparseNetwork
+        Of an estimator, the first lines say how covariates follow from columns of the table.
     digits : int, optional
         Significant digits; without it numbers are written in full.
 
@@ -41,19 +44,20 @@ def to_text(network: SparseNetwork, digits: int | None = None) -> str:
     eta(`y0`) = 0.64*`x0` + 0.105*`x1`
     P(`y0`) = 1/(1 + exp(-eta(`y0`)))
     """
-    return "\n".join(_lines(network, _TEXT, digits))
+    return "\n".join(_lines(source, _TEXT, digits))
 
 
-def to_latex(network: SparseNetwork, digits: int | None = None) -> str:
-    """The network as a LaTeX ``align*`` environment (package amsmath).
+def to_latex(source: Any, digits: int | None = None) -> str:
+    """The readable network as a LaTeX ``align*`` environment (package amsmath).
 
     Parameters
     ----------
-    network : SparseNetwork
+    source : fitted estimator, or SparseNetwork
+        Of an estimator, the first lines say how covariates follow from columns of the table.
     digits : int, optional
         Significant digits; without it numbers are written in full.
     """
-    lines = _lines(network, _LATEX, digits)
+    lines = _lines(source, _LATEX, digits)
     return "\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}"
 
 
@@ -68,10 +72,13 @@ class _Notation:
     eta: Callable[[str], str]
     power: Callable[[int], str]
     response: Callable[[str, str], str]
+    cases: Callable[[list[tuple[str, str]], str], str]  # values with conditions, and the rest
+    words: Callable[[str], str]
     spelling: str  # method of the families
 
 
-def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> list[str]:
+def _lines(source: Any, notation: _Notation, digits: int | None) -> list[str]:
+    network, content = readable(source)
     shape, names = network.architecture, network.scale
     all_sums = sums(network)
     number = _number(digits, notation.power)
@@ -83,19 +90,25 @@ def _lines(network: SparseNetwork, notation: _Notation, digits: int | None) -> l
     activate = getattr(families.activation(shape.activation), notation.spelling)
     respond = getattr(likelihood, notation.spelling)
 
-    def source(covariate: bool, index: int) -> str:
+    def name_of(covariate: bool, index: int) -> str:
         if covariate:
             return notation.name(names.names[index])
         return notation.unit(all_sums[index].layer, all_sums[index].label)
 
-    lines = []
+    spelled = _Spelled(notation, number)
+    lines = [
+        notation.name(name) + notation.equals + spell(expression, spelled)
+        for name, expression in content.covariates.items()
+        if expression != Cell(name)
+    ]
+    shift = "" if content.offset is None else " + " + spell(content.offset, spelled)
     for unit in all_sums:
-        right = _sum(unit, source, number, notation.times)
+        right = _sum(unit, name_of, number, notation.times)
         if unit.layer < shape.n_layers - 1:
             left = notation.unit(unit.layer, unit.label)
             right = activate(right)
         else:
-            left = notation.eta(outputs[unit.label])
+            left, right = notation.eta(outputs[unit.label]), right + shift
         lines.append(left + notation.equals + right)
     etas = [notation.eta(output) for output in outputs]
     for output, eta in zip(outputs, etas, strict=True):
@@ -115,6 +128,54 @@ def _sum(
     first = ("-" if parts[0][0] < 0 else "") + number(abs(parts[0][0])) + parts[0][1]
     rest = [(" - " if w < 0 else " + ") + number(abs(w)) + what for w, what in parts[1:]]
     return first + "".join(rest)
+
+
+class _Spelled:
+    """Spells how covariates are made, to be read."""
+
+    def __init__(self, notation: _Notation, number: Callable[[float], str]) -> None:
+        self.notation, self.number = notation, number
+
+    def constant(self, value: float) -> str:
+        if value != value:
+            return self.notation.words("missing")
+        return ("-" if value < 0 else "") + self.number(abs(value))
+
+    def symbol(self, name: str) -> str:
+        return name
+
+    def cell(self, cell: Cell) -> str:
+        name = self.notation.name(cell.column)
+        return (
+            f"{self.notation.words('days since 1970 of ')}{name}" if cell.kind == "days" else name
+        )
+
+    def lookup(self, lookup: Lookup) -> str:
+        name, words = self.notation.name(lookup.column), self.notation.words
+        groups: dict[float, list[str]] = {}
+        for level, value in lookup.values:
+            if level != MISSING_TEXT:
+                groups.setdefault(value, []).append(self.notation.name(level))
+        if lookup.missing != lookup.default:
+            groups.setdefault(lookup.missing, []).append(words("missing"))
+        cases = [
+            (self.constant(value), f"{name}{words(' is ')}{words(' or ').join(levels)}")
+            for value, levels in sorted(groups.items(), reverse=True)
+        ]
+        return self.notation.cases(cases, self.constant(lookup.default))
+
+    def call(self, function: str, arguments: list[str]) -> str:
+        if function in ("+", "-", "*", "/"):
+            sign = self.notation.times if function == "*" else f" {function} "
+            return f"({arguments[0]}{sign}{arguments[1]})"
+        if function == "where":
+            return self.notation.cases([(arguments[1], arguments[0])], arguments[2])
+        if function == "missing":
+            return f"{arguments[0]}{self.notation.words(' is missing')}"
+        if function == "greater":
+            return f"{arguments[0]} > {arguments[1]}"
+        name = self.notation.words({"largest": "max"}.get(function, function))
+        return f"{name}({', '.join(arguments)})"
 
 
 def _number(digits: int | None, power: Callable[[int], str]) -> Callable[[float], str]:
@@ -181,6 +242,8 @@ _TEXT = _Notation(
     eta=lambda output: f"eta({output})",
     power=lambda exponent: f"e{exponent}",
     response=lambda symbol, output: f"{symbol}({output})",
+    cases=lambda cases, rest: "".join(f"{v} if {when}, " for v, when in cases) + f"else {rest}",
+    words=lambda words: words,
     spelling="formula",
 )
 
@@ -192,5 +255,11 @@ _LATEX = _Notation(
     eta=lambda output: rf"\eta_{{{output}}}",
     power=lambda exponent: rf" \times 10^{{{exponent}}}",
     response=lambda symbol, output: rf"{symbol}\left({output}\right)",
+    cases=lambda cases, rest: (
+        r"\begin{cases} "
+        + "".join(rf"{value} & \text{{if }} {when} \\ " for value, when in cases)
+        + rf"{rest} & \text{{otherwise}} \end{{cases}}"
+    ),
+    words=lambda words: rf"\text{{{words}}}",
     spelling="latex",
 )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
+from islab.core.expressions import Expression, Lookup
 from islab.core.names import is_number, shortened
 from islab.tables.numbers import HALF, MISSING_LEVEL, NOTHING_TO_LEARN, fewest_rows
 from islab.tables.reading import (
@@ -90,8 +91,7 @@ class Category:
         position = {level: number for number, level in enumerate(self.levels)}
         # The last entry serves code -1, a missing value.
         names = (*labels.levels, MISSING_LEVEL)
-        # As rare levels are: as the others together, or if these are few, as of unknown level.
-        rest = position.get(OTHER_LEVEL, -1)
+        rest = self._rest
         codes = np.array([position.get(name, rest) for name in names], dtype=np.intp)[labels.codes]
         if self.n_pooled == len(self.pooled):
             known = {*self.levels, *self.pooled}
@@ -100,9 +100,35 @@ class Category:
             remarks += unknown_levels(self.name, labels, new, self.levels, treated)
         return self.choices()[1][codes]
 
+    @property
+    def _rest(self) -> int:
+        """How other text is read: as the rare levels together or, if these are few, as unknown."""
+        return self.levels.index(OTHER_LEVEL) if OTHER_LEVEL in self.levels else -1
+
+    def value_of(self, level: str, number: int) -> float:
+        """One of the covariates of a row with that text."""
+        place = self.levels.index(level) if level in self.levels else self._rest
+        return float(self.choices()[1][place, number])
+
+    def expression(self, number: int, missing: str) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        own = self.choices()[1][:, number].tolist()
+        values = dict(zip(self.levels, own, strict=False))
+        return level_lookup(self.name, values, own[self._rest], missing)
+
     def natural_scale(self, covariates: Float) -> list[float]:
         """For each of its covariates half the distance of 0 and 1."""
         return [HALF] * covariates.shape[1]
+
+
+def level_lookup(name: str, values: dict[str, float], default: float, missing: str) -> Expression:
+    """The number of each level, for exports; see :func:`as_labels` for booleans."""
+    if set(values) <= {*BOOLEANS, MISSING_LEVEL}:
+        numbers = {str(k): values[level] for k, level in enumerate(BOOLEANS) if level in values}
+        values = values | numbers
+    absent = np.nan if missing == "error" else values.get(MISSING_LEVEL, default)
+    others = tuple((level, value) for level, value in values.items() if value != default)
+    return Lookup(name, others, default, absent)
 
 
 def as_labels(column: Column, name: str, levels: tuple[str, ...]) -> Labels:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
+from islab.core.expressions import Expression
 from islab.core.names import counted
 from islab.tables.categories import Category, learn_category, listed
 from islab.tables.dates import Moment, learn_moment
@@ -119,6 +120,12 @@ class ColumnEncoder:
         if remarks:
             warnings.warn("\n".join(remarks), UserWarning, stacklevel=2)
         return np.concatenate(parts, axis=1)
+
+    def expression(self, covariate: int) -> Expression:
+        """A covariate as a formula of cells of the table, for exports."""
+        owner = self.owner_index[covariate]
+        first = int(np.searchsorted(self.owner_index, owner))
+        return self.variables[owner].expression(covariate - first, self.missing)
 
     def center_and_scale(
         self, covariates: Float, sample_weight: Float | None = None

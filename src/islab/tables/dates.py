@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
+from islab.core.expressions import Cell, Constant, Expression, call, greater, where
 from islab.tables.categories import Category, learn_category
 from islab.tables.numbers import MISSING_LEVEL, Number, learn_number
 from islab.tables.reading import Column, Days, Labels, labelled, wrong_kind
@@ -76,6 +77,15 @@ class Cycle:
         """The pair for each of these days since 1970."""
         return self.around(_share_of_year(days) if self.clock == "year" else days % 1)
 
+    def expression(self, number: int, missing: str, days: Expression) -> Expression:
+        """One of the pair as a formula of days since 1970, for exports."""
+        of_day = days - call("floor", days)
+        turns = of_day
+        if self.clock == "year":
+            turns = (_day_of_year(call("floor", days)) + of_day) / DAYS_IN_YEAR
+        pair = call(("cos", "sin")[number], 2 * np.pi * turns)
+        return where(call("missing", days), np.nan if missing == "error" else 0.0, pair)
+
     def natural_scale(self, covariates: Float) -> list[float]:
         return [np.nan, np.nan]
 
@@ -124,6 +134,17 @@ class Moment:
         if self.weekday is not None:
             found.append(_weekday_covariates(self.weekday, days, remarks))
         return np.concatenate(found, axis=1)
+
+    def expression(self, number: int, missing: str) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        days = Cell(self.name, "days")
+        for part in self.parts:
+            if number < len(part.covariates):
+                break
+            number -= len(part.covariates)
+        if isinstance(part, Category):
+            return _weekday_expression(part, number, missing, days)
+        return part.expression(number, missing, days - self.start if part is self.trend else days)
 
     def natural_scale(self, covariates: Float) -> list[float]:
         """That of its parts."""
@@ -188,6 +209,43 @@ def _weekday_covariates(weekday: Category, days: NDArray[np.float64], remarks: l
     covariates[~missing] = weekday.encode(_weekdays(days[~missing]), remarks)
     covariates[missing] = weekday.choices()[1][-1]
     return covariates
+
+
+def _weekday_expression(
+    weekday: Category, number: int, missing: str, days: Expression
+) -> Expression:
+    """A covariate of the weekday as a formula of days since 1970."""
+    counted = call("floor", days) + THURSDAY
+    place = counted - len(WEEKDAYS) * call("floor", counted / len(WEEKDAYS))
+    found: Expression = Constant(weekday.value_of(WEEKDAYS[-1], number))
+    for k, name in reversed(list(enumerate(WEEKDAYS[:-1]))):
+        found = where(greater(k + 0.5, place), weekday.value_of(name, number), found)
+    absent = np.nan if missing == "error" else float(weekday.choices()[1][-1, number])
+    return where(call("missing", days), absent, found)
+
+
+def _day_of_year(day: Expression) -> Expression:
+    """Days since 1 January of the same year, from whole days since 1970.
+
+    Years of this calculation begin in March, and come in eras of 400.
+    """
+
+    def whole(value: Expression, divisor: float) -> Expression:
+        return call("floor", value / divisor)
+
+    of_era = (day + 719468.0) - 146097.0 * whole(day + 719468.0, 146097.0)
+    year = whole(
+        of_era - whole(of_era, 1460.0) + whole(of_era, 36524.0) - whole(of_era, 146096.0), 365.0
+    )
+    of_year = of_era - (365.0 * year + whole(year, 4.0) - whole(year, 100.0))
+    # Of the years of an era those that 4 divides are leap years, but of hundreds only the first.
+    fourth, hundredth = year - 4.0 * whole(year, 4.0), year - 100.0 * whole(year, 100.0)
+    leap = where(greater(fourth, 0.5), 0.0, where(greater(hundredth, 0.5), 1.0, _first(year)))
+    return where(greater(of_year, 305.5), of_year - 306.0, of_year + 59.0 + leap)
+
+
+def _first(year: Expression) -> Expression:
+    return where(greater(0.5, year), 1.0, 0.0)
 
 
 def _weekdays(days: NDArray[np.float64]) -> Labels:

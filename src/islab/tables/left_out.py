@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from islab.core.arrays import Float
+from islab.core.expressions import Expression
 from islab.core.names import is_number
 from islab.tables.categories import FEW_LEVELS
 from islab.tables.reading import Column, Labels
@@ -69,6 +70,10 @@ class LeftOut:
     def encode(self, column: Column, remarks: list[str]) -> Float:
         """No covariates, (rows, 0)."""
         return np.empty((len(column), 0))
+
+    def expression(self, number: int, missing: str) -> Expression:
+        """There is none."""
+        raise IndexError(f"{self.name!r} is left out and has no covariates.")
 
     def natural_scale(self, covariates: Float) -> list[float]:
         return []

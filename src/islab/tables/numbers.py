@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.arrays import Float
+from islab.core.expressions import MISSING_TEXT, Cell, CellKind, Constant, Expression, call, where
 from islab.tables.reading import Column, Days, Labels, check_cells, numbers_from_text, wrong_kind
 from islab.tables.tails import Tails
 
-MISSING_LEVEL = "(missing)"
+MISSING_LEVEL = MISSING_TEXT
 NOTHING_TO_LEARN = "nothing can be learned from it"
 LEAST_SPREAD = 1e-12
 HALF = 0.5
@@ -70,6 +71,18 @@ class Number:
             )
         values = np.where(missing | self.constant, self.fill, values)
         return np.column_stack([values, missing]) if self.indicator else values[:, None]
+
+    def expression(self, number: int, missing: str, cell: Expression | None = None) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        if cell is None:
+            kind: CellKind = "boolean" if (self.low, self.high) == (0.0, 1.0) else "number"
+            cell = Cell(self.name, kind)
+        if number == 1:
+            return where(call("missing", cell), 1.0, 0.0)
+        if self.constant:
+            return Constant(self.fill)
+        value = cell if self.tails is None else self.tails.expression(cell)
+        return where(call("missing", cell), np.nan if missing == "error" else self.fill, value)
 
     def natural_scale(self, covariates: Float) -> list[float]:
         """For each of its covariates half the distance of two values; NaN where there are more."""

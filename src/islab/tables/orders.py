@@ -13,7 +13,15 @@ from typing import ClassVar
 import numpy as np
 
 from islab.core.arrays import Float
-from islab.tables.categories import MOST_LEVELS, UNKNOWN, as_labels, listed, unknown_levels
+from islab.core.expressions import Expression
+from islab.tables.categories import (
+    MOST_LEVELS,
+    UNKNOWN,
+    as_labels,
+    level_lookup,
+    listed,
+    unknown_levels,
+)
 from islab.tables.numbers import HALF, MISSING_LEVEL, fewest_rows, marks_missing
 from islab.tables.reading import Column, Labels
 
@@ -81,6 +89,12 @@ class Ordered:
         new = np.array([name not in known for name in given])[labels.codes]
         remarks += unknown_levels(self.name, labels, new, self.levels, "unknown")
         return table[codes]
+
+    def expression(self, number: int, missing: str) -> Expression:
+        """One of the covariates as a formula of the cell, for exports; see :meth:`encode`."""
+        names, table = self.choices()
+        *own, default = table[:, number].tolist()
+        return level_lookup(self.name, dict(zip(names[:-1], own, strict=True)), default, missing)
 
     def natural_scale(self, covariates: Float) -> list[float]:
         """For each of its covariates half the distance of 0 and 1."""

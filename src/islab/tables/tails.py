@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from islab.core.arrays import Float
+from islab.core.expressions import Expression, call, greater, largest, where
 
 QUANTILES = (0.05, 0.95)
 REACH = 10.0
@@ -48,6 +49,13 @@ class Tails:
         width = (self.high - self.low) / 2
         beyond = values - inside
         return inside + np.sign(beyond) * width * np.log1p(np.abs(beyond) / width)
+
+    def expression(self, cell: Expression) -> Expression:
+        """What a cell counts as, for exports; see :meth:`shorten`."""
+        width = (self.high - self.low) / 2
+        above = self.high + width * call("log", 1.0 + largest(cell - self.high, 0.0) / width)
+        below = self.low - width * call("log", 1.0 + largest(self.low - cell, 0.0) / width)
+        return where(greater(cell, self.high), above, where(greater(self.low, cell), below, cell))
 
     def restore(self, shortened: Float) -> Float:
         """The values that count as these."""

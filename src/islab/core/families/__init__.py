@@ -25,7 +25,7 @@ from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, 
 from islab.core.families.negative_binomial import NegativeBinomial
 from islab.core.families.ordinal import Ordinal
 from islab.core.families.poisson import Poisson
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel, StandardNoise
 from islab.core.families.student import StudentT
 from islab.core.families.zero_inflated import ZeroInflatedNegativeBinomial, ZeroInflatedPoisson
 
@@ -34,7 +34,7 @@ __all__ = [
     "ClassLikelihood",
     "Kernel",
     "Likelihood",
-    "OnnxGraph",
+    "StandardNoise",
     "Uncertainty",
     "Words",
     "activation",

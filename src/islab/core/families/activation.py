@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core import equations
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.expressions import Expression, call, exp, greater, largest, sigmoid, where
+from islab.core.families.spelling import Kernel
 
 Float = NDArray[np.floating]
 
@@ -35,8 +36,6 @@ class Activation:
     gain, rest : float
         Around 0 the function is ``rest + z / gain``, as far as training by descent from small
         weights must make up for it; 1 and 0 where it need not.
-    python : str
-        Body of a Python function of ``z``, with ``math`` and ``_sigmoid`` available.
     javascript : str
         A JavaScript object with ``value(z)`` and ``slope(z)``; it goes into reports as it is.
     """
@@ -46,7 +45,6 @@ class Activation:
     kernel: ClassVar[Kernel | None] = None
     gain: ClassVar[float] = 1.0
     rest: ClassVar[float] = 0.0
-    python: ClassVar[str]
     javascript: ClassVar[str]
 
     @property
@@ -70,8 +68,8 @@ class Activation:
         """The function in LaTeX."""
         raise NotImplementedError
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
-        """Adds the function to an ONNX graph and gives its name."""
+    def expression(self, z: Expression) -> Expression:
+        """The function for exports in Python, SQL and ONNX, without overflow."""
         raise NotImplementedError
 
     def torch(self, z: Any) -> Any:
@@ -85,7 +83,6 @@ class Relu(Activation):
     name = "relu"
     bends = (0.0,)
     kernel = Kernel("relu")
-    python = "return 0.0 if z <= 0 else z"
     javascript = "{ value: (z) => (z > 0 ? z : 0), slope: (z) => (z > 0 ? 1 : 0) }"
 
     def value(self, z: Float) -> Float:
@@ -100,8 +97,8 @@ class Relu(Activation):
     def latex(self, z: str) -> str:
         return rf"\max\left(0, {z}\right)"
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
-        return graph.node("Max", [z, graph.constant(0.0)])
+    def expression(self, z: Expression) -> Expression:
+        return largest(z, 0.0)
 
     def torch(self, z: Any) -> Any:
         return z.relu()
@@ -113,7 +110,6 @@ class LeakyRelu(Activation):
     name = "leaky_relu"
     bends = (0.0,)
     kernel = Kernel("leaky_relu", LEAKY_SLOPE)
-    python = f"return z if z > 0 else {LEAKY_SLOPE} * z"
     javascript = (
         f"{{ value: (z) => (z > 0 ? z : {LEAKY_SLOPE} * z), "
         f"slope: (z) => (z > 0 ? 1 : {LEAKY_SLOPE}) }}"
@@ -131,9 +127,8 @@ class LeakyRelu(Activation):
     def latex(self, z: str) -> str:
         return rf"\operatorname{{LeakyReLU}}_{{{LEAKY_SLOPE}}}\left({z}\right)"
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
-        # onnxruntime has no LeakyRelu in float64: it is the larger of z and a share of it.
-        return graph.node("Max", [z, graph.node("Mul", [z, graph.constant(LEAKY_SLOPE)])])
+    def expression(self, z: Expression) -> Expression:
+        return where(greater(z, 0.0), z, LEAKY_SLOPE * z)
 
     def torch(self, z: Any) -> Any:
         import torch.nn.functional as F
@@ -148,7 +143,6 @@ class Sigmoid(Activation):
     kernel = Kernel("sigmoid")
     gain = 4.0
     rest = 0.5
-    python = "return _sigmoid(z)"
     javascript = """{
   value: (z) => 1 / (1 + Math.exp(-z)),
   slope(z) { return this.value(z) * (1 - this.value(z)); },
@@ -167,8 +161,8 @@ class Sigmoid(Activation):
     def latex(self, z: str) -> str:
         return rf"\operatorname{{sigmoid}}\left({z}\right)"
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
-        return graph.node("Sigmoid", [z])
+    def expression(self, z: Expression) -> Expression:
+        return sigmoid(z)
 
     def torch(self, z: Any) -> Any:
         return z.sigmoid()
@@ -179,7 +173,6 @@ class Tanh(Activation):
 
     name = "tanh"
     kernel = Kernel("tanh")
-    python = "return math.tanh(z)"
     javascript = "{ value: Math.tanh, slope: (z) => 1 - Math.tanh(z) ** 2 }"
 
     def value(self, z: Float) -> Float:
@@ -194,8 +187,10 @@ class Tanh(Activation):
     def latex(self, z: str) -> str:
         return rf"\tanh\left({z}\right)"
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
-        return graph.node("Tanh", [z])
+    def expression(self, z: Expression) -> Expression:
+        small = exp(-2.0 * call("abs", z))
+        size = (1.0 - small) / (1.0 + small)
+        return where(greater(0.0, z), -size, size)
 
     def torch(self, z: Any) -> Any:
         return z.tanh()
@@ -207,7 +202,6 @@ class Identity(Activation):
     name = "identity"
     bends = ()
     kernel = Kernel("identity")
-    python = "return z"
     javascript = "{ value: (z) => z, slope: () => 1 }"
 
     def value(self, z: Float) -> Float:
@@ -222,7 +216,7 @@ class Identity(Activation):
     def latex(self, z: str) -> str:
         return z
 
-    def onnx(self, graph: OnnxGraph, z: str) -> str:
+    def expression(self, z: Expression) -> Expression:
         return z
 
     def torch(self, z: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import expressions
 from islab.core.equations import sigmoid, softplus
+from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import Array, ClassLikelihood, Float, Words, checked_levels
 from islab.core.families.mixtures import sample_quantiles
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel
 
 
 class Bernoulli(ClassLikelihood):
@@ -29,7 +31,6 @@ class Bernoulli(ClassLikelihood):
         predicts="the probability of {}",
         linear_model="logistic",
     )
-    python = "return [_sigmoid(value) for value in eta]"
     javascript = "{ response: (eta) => eta.map((value) => 1 / (1 + Math.exp(-value))) }"
 
     def nll(self, y: Array, eta: Array, noise: Array) -> Array:
@@ -72,8 +73,10 @@ class Bernoulli(ClassLikelihood):
     def latex(self, eta: str, every: Sequence[str]) -> str:
         return rf"\frac{{1}}{{1 + e^{{-{eta}}}}}"
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        return graph.node("Sigmoid", [eta])
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        return [expressions.sigmoid(each) for each in eta]
 
     def torch(self, eta: Any) -> Any:
         return eta.sigmoid()

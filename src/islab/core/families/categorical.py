@@ -9,9 +9,11 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import expressions
 from islab.core.equations import exponential
+from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import Array, ClassLikelihood, Float, Words
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel
 
 
 class Categorical(ClassLikelihood):
@@ -31,9 +33,6 @@ class Categorical(ClassLikelihood):
         linear_model="logistic",
         output="class",
     )
-    python = """largest = max(eta)
-    grown = [math.exp(value - largest) for value in eta]
-    return [value / sum(grown) for value in grown]"""
     javascript = """{
   response: (eta) => {
     const largest = Math.max(...eta);
@@ -88,8 +87,13 @@ class Categorical(ClassLikelihood):
         total = " + ".join(f"e^{{{each}}}" for each in every)
         return rf"\frac{{e^{{{eta}}}}}{{{total}}}"
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        return graph.node("Softmax", [eta], axis=-1)
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        most = let("most", expressions.largest(*eta))
+        grown = [let(f"grown{k}", expressions.exp(each - most)) for k, each in enumerate(eta)]
+        total = let("total", sum(grown[1:], start=grown[0]))
+        return [each / total for each in grown]
 
     def torch(self, eta: Any) -> Any:
         return eta.softmax(dim=-1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.expressions import Expression, Let, exp, greater, largest, where
 from islab.core.families.gaussian import NORMAL, Gaussian
 from islab.core.families.likelihood import Array, Float, Uncertainty, checked_levels
 from islab.core.families.mixtures import location_quantiles
@@ -84,6 +87,28 @@ class Heteroscedastic(Gaussian):
     def uncertainty(self, draws: Float, noise: Float) -> Uncertainty:
         means = draws[..., : draws.shape[-1] // 2]
         return Uncertainty(self.variance(draws, noise).mean(axis=0), means.var(axis=0))
+
+    # -- spellings ------------------------------------------------------------------------
+
+    def response_names(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        return outputs[: len(outputs) // 2]
+
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        return list(eta[: len(eta) // 2])
+
+    def noise_expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression]
+    ) -> list[tuple[Expression, ...]]:
+        return [(exp(2.0 * _kept(each)),) for each in eta[len(eta) // 2 :]]
+
+    def torch(self, eta: Any) -> Any:
+        return eta[..., : eta.shape[-1] // 2]
+
+
+def _kept(log_sd: Expression) -> Expression:
+    return where(greater(log_sd, LARGEST_LOG_SD), LARGEST_LOG_SD, largest(log_sd, -LARGEST_LOG_SD))
 
 
 def _parts(y: Array, eta: Array) -> tuple[Array, Array, Array]:

@@ -27,8 +27,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core.expressions import Expression, Let
 from islab.core.families.mixtures import sample_quantiles
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel, StandardNoise
 
 Array = Any
 Float = NDArray[np.floating]
@@ -127,9 +128,12 @@ class Likelihood:
         Whether predictors mean something only against those of other outputs.
     kernel : Kernel, optional
         The compiled version.
-    python : str
-        Body of a Python function that returns the responses of a list ``eta``, with ``math`` and
-        ``_sigmoid`` available; further lines are indented by four spaces.
+    standard_noise : StandardNoise, optional
+        Of targets that are their mean plus noise, so that exports can give intervals.
+    python_share : str
+        Source of a Python function ``_share`` of ``value``, ``mean`` and the numbers of
+        :meth:`noise_expressions`, with ``math`` available: the probability of a target up to
+        ``value``. Only of likelihoods of numbers and counts.
     javascript : str
         A JavaScript object with ``response(eta, noise)``, an array for an array; and, where new
         values are numbers, ``interval(draws, share, noise, last)``, the quantile of a new value
@@ -154,7 +158,8 @@ class Likelihood:
     ordered: ClassVar[bool] = False
     relative_predictor: ClassVar[bool] = False
     kernel: ClassVar[Kernel | None] = None
-    python: ClassVar[str]
+    standard_noise: ClassVar[StandardNoise | None] = None
+    python_share: ClassVar[str]
     javascript: ClassVar[str]
 
     # -- what is learned besides the predictor ----------------------------------------------
@@ -255,7 +260,7 @@ class Likelihood:
     # -- spellings of the response --------------------------------------------------------
 
     def response_names(self, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        """Names of what exported modules predict."""
+        """Names of what :meth:`expressions` gives."""
         return outputs
 
     def formula(self, eta: str, every: Sequence[str]) -> str:
@@ -266,12 +271,27 @@ class Likelihood:
         """The response in LaTeX."""
         raise NotImplementedError
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        """Adds the response to an ONNX graph and gives its name."""
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        """What exports predict, from the predictors of all outputs, without overflow.
+
+        ``let(name, expression)`` gives a name to what is used more than once.
+        """
+        raise NotImplementedError
+
+    def noise_expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression]
+    ) -> list[tuple[Expression, ...]]:
+        """What the distribution of each target has besides its mean, of numbers and counts."""
+        return [(each,) for each in noise]
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        """The variance of a target with that mean and one of :meth:`noise_expressions`."""
         raise NotImplementedError
 
     def torch(self, eta: Any) -> Any:
-        """The response as a tensor."""
+        """What exports predict, as a tensor; of likelihoods that are :meth:`given` their noise."""
         return self.mean(eta)
 
 

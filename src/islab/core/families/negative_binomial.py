@@ -8,6 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.expressions import Expression
 from islab.core.families.likelihood import Array, Float, checked_levels
 from islab.core.families.mixtures import count_quantiles
 from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
@@ -28,6 +29,31 @@ class NegativeBinomial(Poisson):
     learns_noise = True
     noise_name = "dispersion"
     overdispersed = None
+    # The incomplete beta function by its continued fraction, from the side where it converges.
+    python_share = """def _share(value, mean, noise):
+    b = math.floor(value) + 1
+    if b < 1 or mean == 0:
+        return float(b >= 1)
+    a = 1 / noise
+    x, y = a / (a + mean), mean / (a + mean)
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y)
+    swap = x > (a + 1) / (a + b + 2)
+    p, q, z = (b, a, y) if swap else (a, b, x)
+    c, d = 1.0, 1 / (1 - (p + q) * z / (p + 1))
+    total, change, n = d, 0.0, 0
+    while abs(change - 1) > 1e-15:
+        n += 1
+        even = n * (q - n) * z / ((p + 2 * n - 1) * (p + 2 * n))
+        d = 1 / (1 + even * d)
+        c = 1 + even / c
+        total *= c * d
+        odd = -(p + n) * (p + q + n) * z / ((p + 2 * n) * (p + 2 * n + 1))
+        d = 1 / (1 + odd * d)
+        c = 1 + odd / c
+        change = c * d
+        total *= change
+    part = math.exp(front) * total / p
+    return 1 - part if swap else part"""
 
     def nll(self, y: Array, eta: Array, noise: Array) -> Array:
         xp, log_gamma = array_namespace(eta), _special(eta, "gammaln")
@@ -47,6 +73,9 @@ class NegativeBinomial(Poisson):
     def variance(self, eta: Array, noise: Array) -> Array:
         rate = self.mean(eta)
         return rate + noise * rate * rate
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return mean + noise[0] * mean * mean
 
     def hessian_roots(self, eta: Float, noise: Float) -> Float:
         rate, slope = self.mean(eta), _log_rate_slope(eta)

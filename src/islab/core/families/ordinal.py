@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 
+from islab.core import expressions
 from islab.core.equations import sigmoid, softplus
+from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import (
     Array,
     ClassLikelihood,
@@ -18,7 +21,7 @@ from islab.core.families.likelihood import (
     Words,
     checked_levels,
 )
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel
 
 GAP_STEP = 1.0
 BETWEEN = " < "
@@ -43,7 +46,7 @@ class Ordinal(ClassLikelihood):
         predictor="log odds of a higher class",
         ratio="odds ratio",
         response="expected level",
-        prediction="the probability of each class, in order",
+        prediction="the probability of each class, from the lowest to the highest",
         symbol="E",
         predicts="the level of {}, counted from 1",
         linear_model="cumulative logistic",
@@ -65,11 +68,6 @@ class Ordinal(ClassLikelihood):
         if cuts.ndim == 1:
             known.support = (1.0, float(len(cuts)) + 1)  # type: ignore[misc]
             known.kernel = Kernel("ordinal", float(len(cuts)) - 1)  # type: ignore[misc]
-            numbers = ", ".join(repr(float(cut)) for cut in cuts)
-            known.python = (  # type: ignore[misc]
-                f"above = [_sigmoid(eta[0] - cut) for cut in ({numbers},)]\n"
-                "    return [a - b for a, b in zip([1.0, *above], [*above, 0.0])]"
-            )
         return known
 
     def n_noise(self, n_outputs: int) -> int | None:
@@ -165,12 +163,15 @@ class Ordinal(ClassLikelihood):
         parts = (rf"\frac{{1}}{{1 + e^{{{cut} - {eta}}}}}" for cut in self._cuts())
         return " + ".join(["1", *parts])
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        cuts = _thresholds(self.gaps)
-        above = graph.node("Sigmoid", [graph.node("Sub", [eta, graph.constant(cuts[None])])])
-        step = np.eye(len(cuts), len(cuts) + 1, k=1) - np.eye(len(cuts), len(cuts) + 1)
-        differences = graph.node("MatMul", [above, graph.constant(step)])
-        return graph.node("Add", [differences, graph.constant(np.eye(1, len(cuts) + 1))])
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        distances = [eta[0]]  # from each threshold
+        for number, gap in enumerate(noise):
+            distances.append(let(f"distance{number}", distances[-1] - gap))
+        above = [let(f"above{k}", expressions.sigmoid(each)) for k, each in enumerate(distances)]
+        between = [first - second for first, second in pairwise(above)]
+        return [1.0 - above[0], *between, above[-1]]
 
     def torch(self, eta: Any) -> Any:
         import torch

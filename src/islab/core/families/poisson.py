@@ -10,9 +10,10 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from islab.core.equations import exponential
+from islab.core.expressions import Expression, Let, exp, largest
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
 from islab.core.families.mixtures import count_quantiles
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel
 
 LARGEST_LOG_RATE = 20.0
 # Of larger counts the likelihood has no maximum, since rates go on as a straight line.
@@ -41,8 +42,31 @@ class Poisson(Likelihood):
         predicts="counts of {}",
         linear_model="log-linear",
     )
-    python = f"""cap = {LARGEST_LOG_RATE}
-    return [math.exp(min(value, cap)) * (1 + max(0.0, value - cap)) for value in eta]"""
+    # The upper incomplete gamma function: its series, or far out its continued fraction.
+    python_share: ClassVar[str] = """def _share(value, mean, noise=1.0):
+    a = math.floor(value) + 1
+    if a < 1 or mean == 0:
+        return float(a >= 1)
+    front = math.exp(a * math.log(mean) - mean - math.lgamma(a))
+    if mean < a + 1:
+        term = total = 1 / a
+        n = a
+        while term > 1e-17 * total:
+            n += 1
+            term *= mean / n
+            total += term
+        return 1 - front * total
+    b = mean + 1 - a
+    c, d = 1e300, 1 / b
+    total, change, n = d, 0.0, 0
+    while abs(change - 1) > 1e-15:
+        n += 1
+        b += 2
+        d = 1 / (n * (a - n) * d + b)
+        c = n * (a - n) / c + b
+        change = c * d
+        total *= change
+    return front * total"""
 
     def check_target(self, y: Float) -> None:
         if (y < 0).any():
@@ -95,11 +119,17 @@ class Poisson(Likelihood):
             rf"\left(1 + \max\left(0, {eta} - {LARGEST_LOG_RATE}\right)\right)"
         )
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        capped = graph.node("Min", [eta, graph.constant(LARGEST_LOG_RATE)])
-        excess = graph.node("Sub", [eta, capped])
-        factor = graph.node("Add", [excess, graph.constant(1.0)])
-        return graph.node("Mul", [graph.node("Exp", [capped]), factor])
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        found = []
+        for number, each in enumerate(eta):
+            excess = let(f"excess{number}", largest(each - LARGEST_LOG_RATE, 0.0))
+            found.append(exp(each - excess) * (1.0 + excess))
+        return found
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return mean
 
     javascript = (
         """{

@@ -1,9 +1,11 @@
-"""What families are spelled with outside Python: the compiled kernel, and graphs of ONNX."""
+"""What families are spelled with outside numpy: the compiled kernel, and formulas of exports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+
+from islab.core.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,20 @@ class Kernel:
     constant: float = 0.0
 
 
-class OnnxGraph(Protocol):
-    """An ONNX graph under construction, in float64; values go by their names."""
+@dataclass(frozen=True)
+class StandardNoise:
+    """Noise that is a root times a variable with a known distribution.
 
-    def node(self, operator: str, inputs: list[str], name: str = "", **attributes: Any) -> str:
-        """Adds a node and gives the name of its value."""
+    The root is that of the first number of ``noise_expressions``.
 
-    def constant(self, value: Any) -> str:
-        """Adds a constant and gives its name."""
+    Attributes
+    ----------
+    share, density : callable
+        Distribution function and density of that variable, as expressions.
+    quantile : callable
+        Its quantile at a level, a number.
+    """
+
+    share: Callable[[Expression], Expression]
+    density: Callable[[Expression], Expression]
+    quantile: Callable[[float], float]

@@ -8,14 +8,31 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.expressions import Expression, call
 from islab.core.families.gaussian import Gaussian
 from islab.core.families.likelihood import Array, Float, checked_levels
 from islab.core.families.mixtures import Location, location_quantiles
-from islab.core.families.spelling import Kernel
+from islab.core.families.spelling import Kernel, StandardNoise
 
 DF = 4.0
 LOG_CONSTANT = lgamma((DF + 1) / 2) - lgamma(DF / 2) - log(DF * pi) / 2
 BIAS_STEPS, SMALLEST_NOISE = 50, 1e-12
+
+
+def _standard_share(z: Expression) -> Expression:
+    part = z / call("sqrt", 4.0 + z * z)
+    return 0.5 + part * (3.0 - part * part) / 4.0
+
+
+def _standard_density(z: Expression) -> Expression:
+    grown = 1.0 + z * z / 4.0
+    return 0.375 / (grown * grown * call("sqrt", grown))
+
+
+def _standard_quantile(level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(DF, level))
 
 
 class StudentT(Gaussian):
@@ -29,6 +46,11 @@ class StudentT(Gaussian):
     kernel = Kernel("student_t", DF)
     normal_noise = False
     noise_name = "noise scale"
+    standard_noise = StandardNoise(_standard_share, _standard_density, _standard_quantile)
+    python_share = """def _share(value, mean, noise):
+    z = (value - mean) / math.sqrt(noise)
+    part = z / math.sqrt(4 + z * z)
+    return 0.5 + part * (3 - part * part) / 4"""
     # Quantiles beyond 1e4 scales from the outermost mean have levels below 1e-15.
     javascript = """{
   response: (eta) => eta.slice(),
@@ -65,6 +87,9 @@ class StudentT(Gaussian):
         # A step of EM: rows count by how much their noise is like that of others.
         error = y - eta
         return (DF + 1) * error * error / (DF + error * error / noise)
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        return DF / (DF - 2) * noise[0]
 
     def initial_bias(self, y: Float) -> Float:
         # From the median, by least squares with weights that fall with the distance.

@@ -10,17 +10,27 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
+from islab.core.expressions import Expression, Let
 from islab.core.families.likelihood import Array, Float, checked_levels
 from islab.core.families.negative_binomial import (
     LEAST_DISPERSION,
     NegativeBinomial,
 )
 from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
-from islab.core.families.spelling import Kernel, OnnxGraph
+from islab.core.families.spelling import Kernel
 
 LEAST_ODDS, ODDS_STEP = 1e-4, 4.0
 FARTHEST_SDS = 80
 SMALLEST_SHARE, BIAS_STEPS = 0.02, 30
+
+
+def _with_zeros(share: str, own: str) -> str:
+    """The function ``_share`` of counts with other zeros, from that of the counts alone."""
+    return f"""{share.replace("_share", "_counted")}
+
+
+def _share(value, mean{own}, odds):
+    return (odds * (value >= 0) + _counted(value, mean * (1 + odds){own})) / (1 + odds)"""
 
 
 class ZeroInflatedPoisson(Poisson):
@@ -42,14 +52,6 @@ class ZeroInflatedPoisson(Poisson):
     def given(self, noise: Array) -> ZeroInflatedPoisson:
         known = copy.copy(self)
         known.odds = self._split(noise)[1]
-        if known.odds.ndim == 1:
-            known.python = (  # type: ignore[misc]
-                f"cap, shares = {LARGEST_LOG_RATE}, ({', '.join(map(repr, known._shares()))},)\n"
-                "    return [\n"
-                "        share * math.exp(min(value, cap)) * (1 + max(0.0, value - cap))\n"
-                "        for value, share in zip(eta, shares)\n"
-                "    ]"
-            )
         return known
 
     def _split(self, noise: Array) -> tuple[Array, Array]:
@@ -182,15 +184,24 @@ class ZeroInflatedPoisson(Poisson):
         share = self._shares()[list(every).index(eta)]
         return rf"{share:.15g}\,{super().latex(eta, every)}"
 
-    def onnx(self, graph: OnnxGraph, eta: str) -> str:
-        share = graph.constant(np.array(self._shares()))
-        return graph.node("Mul", [super().onnx(graph, eta), share])
+    def expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression], let: Let
+    ) -> list[Expression]:
+        rates = super().expressions(eta, noise, let)
+        odds = noise[-len(rates) :]
+        return [rate / (1.0 + own) for rate, own in zip(rates, odds, strict=True)]
+
+    def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
+        *own, odds = noise
+        rate = mean * (1.0 + odds)
+        return self.counts.variance_expression(rate, tuple(own)) / (1.0 + odds) + odds * mean * mean
 
     def torch(self, eta: Any) -> Any:
         import torch
 
         return torch.tensor(self._shares(), dtype=eta.dtype) * self.counts.mean(eta)
 
+    python_share: ClassVar[str] = _with_zeros(Poisson.python_share, "")
     # The odds are the last numbers of the noise; on the page they are the same in all draws.
     javascript: ClassVar[str] = """(() => {
   const counts = COUNTS;
@@ -240,6 +251,13 @@ class ZeroInflatedNegativeBinomial(ZeroInflatedPoisson):
         size = 1 / own
         return betainc(size, count + 1, size / (size + rate))
 
+    def noise_expressions(
+        self, eta: Sequence[Expression], noise: Sequence[Expression]
+    ) -> list[tuple[Expression, ...]]:
+        half = len(noise) // 2
+        return list(zip(noise[:half], noise[half:], strict=True))
+
+    python_share = _with_zeros(NegativeBinomial.python_share, ", noise")
     javascript = ZeroInflatedPoisson.javascript.replace(
         Poisson.javascript, NegativeBinomial.javascript
     )
