@@ -27,7 +27,7 @@ from islab.learn.engines.base import LARGEST_LAMBDA
 from islab.learn.history import History, ProgressBar, Together
 from islab.learn.loop import TrainingError
 from islab.learn.parallel import in_parallel
-from islab.learn.prune import Prune, removals
+from islab.learn.prune import Prune, fixed_structure, removals, uses_hidden
 from islab.learn.recipe import Recipe
 from islab.learn.stage import Stage
 from islab.learn.variational import Trained, train
@@ -403,12 +403,6 @@ class _Session:
         return owner.hexdigest()
 
 
-def fixed_structure(posterior: Posterior) -> Posterior:
-    """The posterior with its used weights certainly in and all others certainly out."""
-    used = posterior.used_weights()
-    return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
-
-
 def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
     """Puts the linear model into the output layer of a network, with the prior of its weights."""
     net = start.architecture
@@ -440,7 +434,7 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
             "smaller learning rate."
         )
     name = max(finite, key=lambda name: finite[name].objective)
-    if "linear" in finite and not _uses_hidden(finite[name].posterior):
+    if "linear" in finite and not uses_hidden(finite[name].posterior):
         name = "linear"
     winner = finite[name]
     return Fit(
@@ -455,8 +449,3 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         elbos={name: run.elbo for name, run in candidates.items()},
         interrupted=any(run.interrupted for run in candidates.values()),
     )
-
-
-def _uses_hidden(posterior: Posterior) -> bool:
-    used, blocks = posterior.used_weights(), posterior.architecture.blocks
-    return any(used[block.weights].any() for block in blocks if block.source == "hidden")

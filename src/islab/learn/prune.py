@@ -22,7 +22,7 @@ from islab.core.network import preactivations, unit_flows
 from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
-from islab.learn.engines.base import Problem
+from islab.learn.engines.base import LARGEST_LAMBDA, Problem
 from islab.learn.stage import Stage
 
 # Exact null directions, such as the scale of a unit, let weights adapt without end; with this
@@ -174,3 +174,15 @@ class _Quadratic:
         self.optimum = self.optimum - share.T @ self.optimum[which]
         self.inverse = self.inverse - across @ share
         self.optimum[which] = 0.0
+
+
+def fixed_structure(posterior: Posterior) -> Posterior:
+    """The posterior with its used weights certainly in and all others certainly out."""
+    used = posterior.used_weights()
+    return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
+
+
+def uses_hidden(posterior: Posterior) -> bool:
+    """Whether a weight from a hidden unit is used."""
+    used, blocks = posterior.used_weights(), posterior.architecture.blocks
+    return any(used[block.weights].any() for block in blocks if block.source == "hidden")
