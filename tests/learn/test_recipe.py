@@ -13,8 +13,8 @@ from islab.learn import fit as fitting
 from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.fit import fit
-from islab.learn.prune import fixed_structure
 from islab.learn.loop import TrainingError
+from islab.learn.prune import fixed_structure
 from islab.learn.recipe import default_recipe, paper_recipe
 from islab.learn.stage import Schedule, Stage
 from islab.learn.variational import train

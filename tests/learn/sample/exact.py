@@ -78,18 +78,28 @@ def logistic_inclusion(x, y, tau, prior, offset):
     return inclusion_and_pairs(masks, normalised(np.array(heights)))[0]
 
 
-def structures(net: Architecture, b: float = 1.0):
+def structures(net: Architecture, prior: ChainPrior):
     """All structures with every weight on an active path, and their prior probabilities."""
     masks = np.array(list(product((False, True), repeat=net.n_weights)))
     masks = masks[(active_weights(net, masks) == masks).all(axis=1)]
     sizes = np.array([block.size for block in net.blocks])
     counts = np.stack([masks[:, block.weights].sum(axis=1) for block in net.blocks], axis=1)
-    return masks, normalised(betaln(1 + counts, b + sizes - counts).sum(axis=1))
+    widths = [max(width, prior.hidden_width) for width in net.hidden] + [net.n_outputs]
+    left_out = np.array(
+        [
+            widths[block.layer]
+            * (net.n_covariates if block.source == "covariate" else widths[block.layer - 1])
+            for block in net.blocks
+        ]
+    )
+    beta = betaln(prior.inclusion_a + counts, prior.inclusion_b + left_out - counts)
+    assert (left_out >= sizes).all()
+    return masks, normalised(beta.sum(axis=1) - prior.price * counts.sum(axis=1))
 
 
 def draw_prior(net: Architecture, prior: ChainPrior, n_draws: int, rng: np.random.Generator):
     """Weights, biases, slab variances and noise drawn from the prior."""
-    masks, probabilities = structures(net, prior.inclusion_b)
+    masks, probabilities = structures(net, prior)
     kept = masks[rng.choice(len(masks), n_draws, p=probabilities)]
     tau2 = prior.tau_scale / rng.gamma(prior.tau_shape, size=(n_draws, len(net.blocks)))
     block = net.by_block(np.arange(len(net.blocks)))

@@ -13,7 +13,12 @@ from islab.core.network import forward
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
 from islab.learn.sample.chains import make_chain
-from tests.learn.sample.exact import draw_prior, linear_posterior, logistic_inclusion
+from tests.learn.sample.exact import (
+    draw_prior,
+    linear_posterior,
+    logistic_inclusion,
+    structures,
+)
 
 
 def empty_start(net, tau2=1.0, noise=1.0):
@@ -142,6 +147,32 @@ def test_impossible_starts_are_refused(change, message):
             1,
             ChainPrior(),
         )
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        ChainPrior(),
+        ChainPrior(inclusion_a=2.0, inclusion_b=3.0),
+        ChainPrior(hidden_width=5.0),
+        ChainPrior(price=0.7),
+    ],
+    ids=["flat", "Beta(2, 3)", "as wide as 5", "price"],
+)
+@pytest.mark.parametrize("hidden", [(2,), (1, 1)])
+def test_without_data_structures_follow_the_prior(prior, hidden):
+    net = Architecture(2, hidden, 1)
+    rng = np.random.default_rng(3)
+    problem = Problem(rng.standard_normal((5, 2)), np.zeros((5, 1)), np.full(5, 1e-12))
+    (draws,) = sample_chains(
+        problem, "gaussian", net, [empty_start(net)], seed=2, n_draws=12_000, prior=prior
+    )
+    masks, probabilities = structures(net, prior)
+    found = (draws.dense(np.arange(draws.n_draws), net.n_weights) != 0).mean(axis=0)
+    np.testing.assert_allclose(found, probabilities @ masks, atol=0.03)
+    sizes = np.bincount(draws.sizes, minlength=net.n_weights + 1) / draws.n_draws
+    expected = np.bincount(masks.sum(axis=1), probabilities, minlength=net.n_weights + 1)
+    np.testing.assert_allclose(sizes, expected, atol=0.03)
 
 
 CASES = {
