@@ -5,6 +5,8 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.io.skops_types import TRUSTED_TYPES
@@ -52,6 +54,13 @@ def test_columns_that_are_left_out_or_have_outliers_come_back(table, numbers):
     assert kinds <= set(sio.get_untrusted_types(data=file))
     again = sio.loads(file, trusted=TRUSTED_TYPES)
     np.testing.assert_array_equal(again.predict(odd), model.predict(odd))
+
+
+def test_a_pipeline_comes_back_with_its_predictions(table, numbers):
+    x = table[["age", "size"]]
+    pipeline = make_pipeline(StandardScaler(), ISLaBRegressor(**QUICK))
+    again = sio.loads(sio.dumps(pipeline.fit(x, numbers)), trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(again.predict(x), pipeline.predict(x))
 
 
 def test_without_the_list_nothing_is_loaded(table, numbers):
