@@ -15,3 +15,12 @@ def named_floors() -> list[str]:
 def test_the_tested_floors_are_those_of_the_package():
     lines = (ROOT / "constraints-floors.txt").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#")] == named_floors()
+
+
+def test_the_conda_recipe_asks_for_the_same():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    run = recipe.partition("  run:\n")[2].partition("  run_constraints:")[0]
+    lines = [line.removeprefix("    - ").replace(" ", "") for line in run.splitlines()]
+    assert lines == ["python", *project["dependencies"]]
+    assert f'version: "{project["version"]}"' in recipe

@@ -323,3 +323,23 @@ def test_demo_scores_held_out_rows(capsys, monkeypatch):
     text = run(capsys, "demo")[1]
     for word in ("accuracy", "calibration error", "used weights", "selected covariates", "seconds"):
         assert word in text
+    parser = islab.cli.make_parser()
+    commands = [line.split()[1:] for line in text.splitlines() if line.startswith("  islab ")]
+    assert [parser.parse_args(each).command for each in commands] == [each[0] for each in commands]
+    assert len(commands) == 5
+
+
+@pytest.mark.parametrize(("found", "words"), [(True, "opened"), (False, "no browser was found")])
+def test_demo_opens_its_report_where_there_is_a_browser(
+    capsys, monkeypatch, tmp_path, found, words
+):
+    pages = []
+    quick = partial(islab.ISLaBClassifier, max_epochs=40, n_restarts=1, posterior="independent")
+    monkeypatch.setattr("islab.estimators.ISLaBClassifier", quick)
+    monkeypatch.setattr("webbrowser.open", lambda page: pages.append(page) or found)
+    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path))
+    _, _, said = run(capsys, "demo", "--open")
+    assert words in said
+    assert str(tmp_path) in said
+    assert pages == [(tmp_path / "report.html").as_uri()]
+    assert "mean concavity" in (tmp_path / "report.html").read_text()

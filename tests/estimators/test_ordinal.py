@@ -184,8 +184,7 @@ def test_it_is_saved_and_loaded(model, data, tmp_path):
 
 
 def test_exports_give_the_probability_of_each_class_in_order(model, data):
-    import torch
-
+    torch = pytest.importorskip("torch")
     x = data[0].to_numpy()[:5]
     known = model.network_.known_likelihood()
     expected = known.class_probabilities(model.network_.predictor(x))

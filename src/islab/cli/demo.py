@@ -1,7 +1,7 @@
 """Fit the breast cancer data with default settings and print the scores.
 
 569 tumours, 30 measurements each; a tenth of the rows is held out. The data come with
-scikit-learn.
+scikit-learn. With --open the report on the held-out rows is shown in the browser.
 """
 
 from __future__ import annotations
@@ -9,26 +9,50 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
+import webbrowser
+from pathlib import Path
 from typing import Any
 
 EXAMPLES = """\
 examples:
   islab demo
+  islab demo --open
   islab demo --seed 7 --json
+"""
+NEXT = """\
+Next, with a table of your own (here data.csv with the column outcome):
+
+  islab check data.csv --target outcome
+  islab fit data.csv --target outcome -o model.islab
+  islab summary model.islab
+  islab explain model.islab data.csv --row 0
+  islab report model.islab data.csv --target outcome -o report.html
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the split and of training")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--open", action="store_true", help="write the report and open it in the browser"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    result = breast_cancer(args.seed)
+    report = Path(tempfile.mkdtemp(prefix="islab-demo-"), "report.html") if args.open else None
+    result = breast_cancer(args.seed, report)
     if args.json:
         print(json.dumps(result))
-        return
+    else:
+        _print_scores(result)
+        print(f"\n{NEXT}", end="")
+    if report is not None:
+        _show(report)
+
+
+def _print_scores(result: dict[str, Any]) -> None:
     rows = f"{result['rows_train']} rows to learn from, {result['rows_test']} held out"
     print(f"Breast cancer, {rows}\n")
     lines = {
@@ -45,8 +69,15 @@ def run(args: argparse.Namespace) -> None:
         print(f"    {name}")
 
 
-def breast_cancer(seed: int) -> dict[str, Any]:
-    """Scores of the default classifier on held-out rows."""
+def _show(report: Path) -> None:
+    """Opens a page, and says where it is, which has to do where there is no browser."""
+    opened = webbrowser.open(report.as_uri())
+    words = "report opened from" if opened else "no browser was found; the report is in"
+    print(f"{words} {report}", file=sys.stderr)
+
+
+def breast_cancer(seed: int, report: Path | None = None) -> dict[str, Any]:
+    """Scores of the default classifier on held-out rows, and a report on them if asked for."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.metrics import accuracy_score, log_loss
     from sklearn.model_selection import train_test_split
@@ -61,6 +92,8 @@ def breast_cancer(seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     model.fit(X_train, y_train)
     seconds = time.perf_counter() - start
+    if report is not None:
+        model.report(report, X_test, y_test)
     probability = model.predict_proba(X_test)
     return {
         "rows_train": len(X_train),

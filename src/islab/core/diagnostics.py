@@ -125,6 +125,7 @@ def to_arviz(posterior: SampledPosterior) -> Any:
     ``posterior`` has ``used`` (by variable), ``nonlinear`` (by covariate), ``n_used_weights``,
     ``noise`` and ``log_likelihood``, of all rows together.
     """
+    # No dimension is called "variable": xarray keeps that word for itself when ArviZ makes tables.
     base = needed("arviz_base", "ArviZ data", "arviz")
     n_draws = min(chain.n_draws for chain in posterior.chains)
     names, used = posterior.used_variables()
@@ -139,11 +140,11 @@ def to_arviz(posterior: SampledPosterior) -> Any:
     return base.from_dict(
         {"posterior": {name: np.array(value) for name, value in values.items()}},
         coords={
-            "variable": list(names),
+            "column": list(names),
             "covariate": list(scale.names),
             "output": list(scale.outputs),
         },
-        dims={"used": ["variable"], "nonlinear": ["covariate"], "noise": ["output"]},
+        dims={"used": ["column"], "nonlinear": ["covariate"], "noise": ["output"]},
     )
 
 

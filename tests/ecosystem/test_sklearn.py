@@ -1,0 +1,77 @@
+"""What scikit-learn asks of an estimator besides its checks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from islab import ISLaBClassifier, ISLaBRegressor
+
+QUICK = {"max_epochs": 60, "n_restarts": 1, "hidden_layer_sizes": (), "random_state": 0}
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def x(table):
+    return table[["size"]].assign(other=np.random.default_rng(5).normal(size=len(table)))
+
+
+def test_routed_weights_reach_the_fit_in_a_pipeline(routing, x, numbers):
+    weight = np.where(np.arange(len(x)) < 60, 1.0, 0.0)
+    model = ISLaBRegressor(**QUICK).set_fit_request(sample_weight=True)
+    scaler = StandardScaler().set_fit_request(sample_weight=False).set_output(transform="pandas")
+    pipeline = make_pipeline(scaler, model).fit(x, numbers, sample_weight=weight)
+    plain = ISLaBRegressor(**QUICK).fit(scaler.transform(x), numbers, sample_weight=weight)
+    found = pipeline.predict(x)
+    np.testing.assert_array_equal(found, plain.predict(scaler.transform(x)))
+    assert not np.allclose(found, clone(plain).fit(scaler.transform(x), numbers).predict(x))
+
+
+def test_a_routed_offset_is_split_with_the_rows(routing, x, numbers):
+    offset = 100 * np.random.default_rng(6).normal(size=len(x))
+    model = ISLaBRegressor(**QUICK).set_fit_request(offset=True).set_score_request(offset=True)
+    found = cross_validate(model, x, numbers + offset, params={"offset": offset}, cv=2)
+    without = cross_validate(ISLaBRegressor(**QUICK), x, numbers, cv=2)
+    # The offset is most of the target, so what is left unexplained is the same, and R2 is higher.
+    assert found["test_score"].min() > 0.999
+    assert without["test_score"].max() < 0.99
+
+
+def test_metadata_that_was_not_asked_for_is_refused(routing, x, numbers):
+    pipeline = make_pipeline(StandardScaler(), ISLaBRegressor(**QUICK))
+    with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="sample_weight"):
+        pipeline.fit(x, numbers, sample_weight=np.ones(len(x)))
+
+
+def test_the_selected_columns_come_in_the_container_that_was_asked_for(x, numbers):
+    model = ISLaBRegressor(**QUICK).fit(x, numbers)
+    assert isinstance(
+        model.transform(x),
+        np.ndarray,
+    )
+    with sklearn.config_context(transform_output="pandas"):
+        pd.testing.assert_frame_equal(model.transform(x)[["size"]], x[["size"]])
+
+
+@pytest.mark.parametrize("estimator", [ISLaBClassifier, ISLaBRegressor])
+def test_the_page_of_an_estimator_names_its_parameters(estimator):
+    page = estimator(sparsity=0.25, n_restarts=3)._repr_html_()
+    for name in estimator().get_params():
+        assert name in page
+    assert "0.25" in page
+
+
+def test_a_clone_has_the_parameters_and_nothing_learned(x, numbers):
+    model = ISLaBRegressor(**QUICK, sparsity=0.5).fit(x, numbers)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]

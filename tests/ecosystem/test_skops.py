@@ -1,0 +1,77 @@
+"""Files of skops, which load only classes that the reader trusts."""
+
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from islab import ISLaBClassifier, ISLaBRegressor
+from islab.io.skops_types import TRUSTED_TYPES
+from islab.tables.columns import TableWarning
+
+sio = pytest.importorskip("skops.io")
+
+QUICK = {"max_epochs": 30, "n_restarts": 1, "random_state": 0}
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student_t", "heteroscedastic"])
+def test_a_regressor_comes_back_with_its_predictions(table, numbers, likelihood):
+    model = ISLaBRegressor(**QUICK, likelihood=likelihood).fit(table, numbers)
+    again = sio.loads(sio.dumps(model), trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    np.testing.assert_array_equal(again.predict_interval(table), model.predict_interval(table))
+
+
+@pytest.mark.parametrize("posterior", ["sampled", "independent", "flow"])
+def test_a_classifier_comes_back_with_its_probabilities(table, numbers, posterior):
+    labels = pd.cut(numbers, 3, labels=["low", "mid", "top"]).astype(str)
+    model = ISLaBClassifier(**QUICK, posterior=posterior).fit(table, labels)
+    again = sio.loads(sio.dumps(model), trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(again.predict_proba(table), model.predict_proba(table))
+    assert again.classes_.tolist() == ["low", "mid", "top"]
+
+
+def test_a_named_exposure_comes_back(table):
+    years = np.random.default_rng(2).uniform(0.5, 3, len(table))
+    counts = np.random.default_rng(3).poisson(years * np.exp(table["size"]))
+    model = ISLaBRegressor(**QUICK, likelihood="poisson")
+    model.fit(table.assign(years=years), counts, exposure="years")
+    again = sio.loads(sio.dumps(model), trusted=TRUSTED_TYPES)
+    rows = table.assign(years=years)
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+
+
+def test_columns_that_are_left_out_or_have_outliers_come_back(table, numbers):
+    income = np.where(np.arange(len(table)) % 40 == 7, 1e7, table["age"].fillna(0))
+    odd = table.assign(patient_id=[f"p{k:04}" for k in range(len(table))], income=income)
+    with pytest.warns(TableWarning, match="patient_id"):
+        model = ISLaBRegressor(**QUICK).fit(odd, numbers)
+    file = sio.dumps(model)
+    kinds = {"islab.tables.left_out.LeftOut", "islab.tables.tails.Tails"}
+    assert kinds <= set(sio.get_untrusted_types(data=file))
+    again = sio.loads(file, trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(again.predict(odd), model.predict(odd))
+
+
+def test_a_pipeline_comes_back_with_its_predictions(table, numbers):
+    x = table[["age", "size"]]
+    pipeline = make_pipeline(StandardScaler(), ISLaBRegressor(**QUICK))
+    again = sio.loads(sio.dumps(pipeline.fit(x, numbers)), trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(again.predict(x), pipeline.predict(x))
+
+
+def test_without_the_list_nothing_is_loaded(table, numbers):
+    model = ISLaBRegressor(**QUICK).fit(table, numbers)
+    with pytest.raises(sio.exceptions.UntrustedTypesFoundException, match="SampledPosterior"):
+        sio.loads(sio.dumps(model))
+
+
+@pytest.mark.parametrize("name", TRUSTED_TYPES)
+def test_every_trusted_name_is_a_class_of_its_module(name):
+    module, _, word = name.rpartition(".")
+    found = getattr(import_module(module), word)
+    assert isinstance(found, type)
+    assert found.__module__ == module
