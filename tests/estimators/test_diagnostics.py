@@ -105,6 +105,13 @@ def test_a_fit_warns_of_a_readable_network_that_predicts_much_worse(table, numbe
 
 
 @pytest.mark.parametrize(
+    ("difference", "words"), [(2.0, "0.020 a row lower"), (-2.0, "0.020 a row higher")]
+)
+def test_the_price_of_reading_says_which_way_it_goes(difference, words):
+    assert words in ReadingPrice(difference, 1.0, 100).words
+
+
+@pytest.mark.parametrize(
     ("price", "large"),
     [
         (ReadingPrice(50.0, 10.0, 100), True),
