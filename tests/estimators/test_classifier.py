@@ -205,7 +205,7 @@ def test_two_rows_are_enough():
 
 def test_unseen_levels_are_predicted_with_a_warning(classifier):
     rows = make_table(3, seed=5).assign(colour=["red", "purple", "blue"])
-    with pytest.warns(UserWarning, match="'purple' in 1 rows of column 'colour'"):
+    with pytest.warns(UserWarning, match="'purple' in 1 row of column 'colour'"):
         assert len(classifier.predict(rows)) == 3
 
 

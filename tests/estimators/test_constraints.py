@@ -93,6 +93,17 @@ def test_predictors_keep_their_direction_in_every_draw(data, word, sign):
     assert model.score(*data) > 0.5
 
 
+@pytest.mark.parametrize(("word", "sign"), [("increasing", 1), ("decreasing", -1)])
+@pytest.mark.parametrize("bend", [-1, 1])
+def test_a_direction_leaves_curves_that_steepen_and_that_level_off(word, sign, bend):
+    """The target has slope 1 on one side and 4 on the other; its noise has variance 0.01."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((250, 2))
+    y = sign * (2.5 * x[:, 0] + bend * 1.5 * np.abs(x[:, 0])) + 0.1 * rng.standard_normal(250)
+    model = fitted((x, y), posterior="sampled", constraints={0: word})
+    assert np.mean((y - model.predict(x)) ** 2) < 0.02
+
+
 def test_a_free_model_does_not_keep_a_direction(data):
     model = fitted(data, posterior="sampled")
     assert np.diff(curves(model, "b", data[0][:4]), axis=1).min() < -1e-3

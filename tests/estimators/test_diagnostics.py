@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from islab import ISLaBRegressor, load
+from islab import ISLaBClassifier, ISLaBRegressor, load
 from islab.core.diagnostics import disagreeing_variable
 from islab.core.sampled import ReadingPrice
 from tests.estimators.conftest import QUICK
@@ -31,6 +31,30 @@ def test_quantities_are_those_of_the_draws(linear):
     assert found.loc["used weights", "mean"] == pytest.approx(sizes.mean())
     assert found.loc["size is used", "mean"] == 1.0
     assert found.loc["noise is used", "mean"] < 0.5
+
+
+def test_noise_has_the_name_and_the_units_of_the_summary(linear):
+    found = linear.diagnostics().quantities.loc["noise sd of price", "mean"]
+    assert found == pytest.approx(float(linear.summary().facts["noise sd"]), rel=0.05)
+
+
+@pytest.mark.parametrize("n_levels", [3, 5])
+def test_all_gaps_between_thresholds_are_diagnosed(table, numbers, n_levels):
+    settings = {**QUICK, "hidden_layer_sizes": (), "posterior": "sampled"}
+    levels = pd.qcut(numbers, n_levels, labels=False)
+    model = ISLaBClassifier(**settings, likelihood="ordinal").fit(table, levels)
+    found = model.diagnostics().quantities
+    gaps = found.loc[found.index.str.startswith("gaps between thresholds"), "mean"]
+    drawn = np.concatenate([chain.noise for chain in model.posterior_.chains])
+    np.testing.assert_allclose(gaps, drawn.mean(axis=0))
+
+
+def test_arviz_takes_several_gaps_of_one_output(table, numbers):
+    pytest.importorskip("arviz_base")
+    settings = {**QUICK, "hidden_layer_sizes": (), "posterior": "sampled"}
+    levels = pd.qcut(numbers, 5, labels=False)
+    model = ISLaBClassifier(**settings, likelihood="ordinal").fit(table, levels)
+    assert model.to_arviz()["posterior"]["noise"].shape[-1] == 3
 
 
 def test_a_category_is_used_if_one_of_its_levels_is(linear):
@@ -102,6 +126,13 @@ def test_a_fit_warns_of_a_readable_network_that_predicts_much_worse(table, numbe
     with pytest.warns(UserWarning, match="readable network that predicts worse") as caught:
         model = ISLaBRegressor(**QUICK, posterior="sampled").fit(table, numbers)
     assert model.posterior_.price.words in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"), [(2.0, "0.020 a row lower"), (-2.0, "0.020 a row higher")]
+)
+def test_the_price_of_reading_says_which_way_it_goes(difference, words):
+    assert words in ReadingPrice(difference, 1.0, 100).words
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,13 @@ def test_a_table_of_nothing_usable_is_looked_at_too():
     assert found["finding"].tolist() == ["left out"]
 
 
+def test_one_finding_is_counted_as_one():
+    table = pd.DataFrame({"a": RNG.normal(size=50), "same": np.ones(50)})
+    assert str(islab.check(table, RNG.normal(size=50))).startswith(
+        "50 rows, 2 columns, 1 finding\n"
+    )
+
+
 def test_a_good_table_has_no_findings():
     table = pd.DataFrame(RNG.normal(size=(50, 3)), columns=list("abc"))
     assert islab.check(table, RNG.normal(size=50)).findings == ()

@@ -84,7 +84,7 @@ def test_missing_values_are_an_error_on_request(column):
 
 def test_new_missing_numbers_are_the_training_mean_with_a_warning():
     encoder, _ = learn(pd.DataFrame({"a": [1.0, 3.0]}))
-    with pytest.warns(UserWarning, match="1 rows of column 'a'.*training mean, 2"):
+    with pytest.warns(UserWarning, match="1 row of column 'a'.*training mean, 2"):
         covariates = encoder.encode(pd.DataFrame({"a": [np.nan, 9.0]}))
     np.testing.assert_array_equal(covariates, [[2], [9]])
 
@@ -93,7 +93,7 @@ def test_new_missing_numbers_are_the_training_mean_with_a_warning():
 def test_rows_of_unknown_level_are_average_rows_with_a_warning(value):
     encoder, training = learn(pd.DataFrame({"c": ["r", "g", "b", "r"]}))
     named = "'purple'" if value else "a missing value"
-    with pytest.warns(UserWarning, match=f"Got {named} in 1 rows of column 'c'.*b, g, r"):
+    with pytest.warns(UserWarning, match=f"Got {named} in 1 row of column 'c'.*b, g, r"):
         covariates = encoder.encode(pd.DataFrame({"c": [value, "r"]}))
     np.testing.assert_array_equal(covariates, [training.mean(axis=0), [0, 0, 1]])
 
@@ -103,7 +103,7 @@ def test_everything_that_is_new_is_said_in_one_warning():
     with pytest.warns(UserWarning, match="column 'a'") as said:
         encoder.encode(pd.DataFrame({"a": [np.nan], "c": ["x"], "d": [1]}))
     assert len(said) == 1
-    assert "Got 'x' in 1 rows of column 'c'" in str(said[0].message)
+    assert "Got 'x' in 1 row of column 'c'" in str(said[0].message)
 
 
 def test_a_constant_column_stays_at_its_training_value():
@@ -260,7 +260,7 @@ def test_rare_levels_that_are_too_few_even_together_are_of_unknown_level():
 
 def test_a_new_level_is_taken_for_a_rare_one_with_a_warning():
     encoder, _ = learn(pd.DataFrame({"c": repeated(a=60, b=30, d=3, e=3, f=4)}))
-    with pytest.warns(UserWarning, match="Got 'z' in 1 rows.*predicted as of rare level"):
+    with pytest.warns(UserWarning, match="Got 'z' in 1 row.*predicted as of rare level"):
         covariates = encoder.encode(pd.DataFrame({"c": ["z", "d"]}))
     np.testing.assert_array_equal(covariates[0], covariates[1])
 

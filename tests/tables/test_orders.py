@@ -70,7 +70,7 @@ def test_missing_levels_are_an_indicator_and_average_steps():
 @pytest.mark.parametrize("value", ["XXL", None])
 def test_rows_of_unknown_level_are_average_rows_with_a_warning(value):
     encoder, covariates = learn(sizes(["S", "M", "L"]))
-    with pytest.warns(UserWarning, match="in 1 rows of column 'size'.*of unknown level"):
+    with pytest.warns(UserWarning, match="in 1 row of column 'size'.*of unknown level"):
         later = encoder.encode(pd.DataFrame({"size": [value, "M"]}))
     np.testing.assert_allclose(later, [covariates.mean(axis=0), covariates[1]])
 

@@ -17,8 +17,9 @@ Mask = NDArray[np.bool_]
 class Limits:
     """Constraints of covariates on the predictors of the first ``n_outputs`` outputs.
 
-    A covariate has a sign if all its weights have it and all weights behind the hidden units that
-    it reaches are positive: activations never fall, so that neither do predictors.
+    A covariate has a sign if the product of the weights of each path from it to these outputs has
+    it, where all such covariates move a hidden unit the same way: activations never fall, so that
+    neither do predictors. Negative weights before and behind a unit allow curves that level off.
 
     Attributes
     ----------
@@ -85,17 +86,17 @@ class Limits:
         if not self.sign.any():
             return True
         sources, targets = (ends[slots] for ends in net.ends)
-        counted = (targets < net.n_units - net.n_outputs) | self._constrained(net, targets)
         own = np.where(sources < net.n_covariates, self._of(self.sign, sources), 0)
-        if ((own * weights < 0) & counted).any():
-            return False
-        reached = np.zeros(net.n_units, dtype=bool)
-        reached[targets[own != 0]] = True
         senders = np.maximum(sources - net.n_covariates, 0)
+        rises, falls = np.zeros((2, net.n_units), dtype=bool)  # units, as covariates go their way
         for _ in range(net.n_layers):
-            behind = (sources >= net.n_covariates) & reached[senders]
-            reached[targets[behind]] = True
-        return not ((weights < 0) & behind & counted).any()
+            way = rises.astype(int) - falls
+            moved = np.sign(weights) * np.where(sources < net.n_covariates, own, way[senders])
+            rises[targets[moved > 0]] = True
+            falls[targets[moved < 0]] = True
+        hidden, units = net.n_units - net.n_outputs, np.arange(net.n_units)
+        both = (rises & falls)[:hidden]
+        return not (both.any() or falls[self._constrained(net, units)].any())
 
     def _meet(self, net: Architecture, slots: Index) -> bool:
         """Whether a hidden unit reads two covariates that are to stay apart."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.mixing import bulk_size, mean_error, rhat
 from islab.core.sampled import SampledPosterior
@@ -30,8 +31,9 @@ class Diagnostics:
     ----------
     quantities : DataFrame
         For the predictions of training rows (the worst of them), the log likelihood, the number of
-        used weights, the noise variance and the use of each variable: mean, standard deviation,
-        Monte Carlo standard error, rank-normalised R-hat and effective number of draws.
+        used weights, what the likelihood learns besides, as ``summary()`` calls it and in its
+        units, and the use of each variable: mean, standard deviation, Monte Carlo standard error,
+        rank-normalised R-hat and effective number of draws.
     moves : DataFrame
         Proposed and accepted moves of each kind, over all chains.
     chains : DataFrame
@@ -137,6 +139,9 @@ def to_arviz(posterior: SampledPosterior) -> Any:
         "noise": [chain.noise[:n_draws] for chain in posterior.chains],
         "log_likelihood": [chain.log_likelihood[:n_draws] for chain in posterior.chains],
     }
+    dims = {"used": ["column"], "nonlinear": ["covariate"]}
+    if posterior.chains[0].noise.shape[1] == len(scale.outputs):
+        dims["noise"] = ["output"]
     return base.from_dict(
         {"posterior": {name: np.array(value) for name, value in values.items()}},
         coords={
@@ -144,7 +149,7 @@ def to_arviz(posterior: SampledPosterior) -> Any:
             "covariate": list(scale.names),
             "output": list(scale.outputs),
         },
-        dims={"used": ["column"], "nonlinear": ["covariate"], "noise": ["output"]},
+        dims=dims,
     )
 
 
@@ -156,16 +161,28 @@ def _traces(posterior: SampledPosterior) -> dict[str, Float]:
         "log likelihood": [chain.log_likelihood for chain in posterior.chains],
         "used weights": [chain.sizes for chain in posterior.chains],
     }
-    for number, output in enumerate(posterior.data_scale.outputs):
-        noise = [chain.noise[:, number] for chain in posterior.chains]
-        if np.ptp(np.concatenate(noise)) > 0:
-            traces[f"noise variance of {output}"] = noise
+    traces |= _noise_traces(posterior)
     for number, name in enumerate(names):
         traces[f"{name} is used"] = [each[:, number] for each in used]
     return {
         name: np.array([each[:n_draws] for each in trace]).astype(float)
         for name, trace in traces.items()
     }
+
+
+def _noise_traces(posterior: SampledPosterior) -> dict[str, list[NDArray]]:
+    """What the likelihood learned besides the weights, in the user's units, by chain."""
+    family, scale = families.likelihood(posterior.likelihood), posterior.data_scale
+    if not family.learns_noise:
+        return {}
+    noise = [chain.noise for chain in posterior.chains]
+    if family.scales_target:
+        noise = [scale.y_scale * np.sqrt(each) for each in noise]
+    n_numbers = noise[0].shape[1]
+    by_output = n_numbers == len(scale.outputs)
+    ends = [f" of {output}" for output in scale.outputs]
+    ends = ends if by_output else [f", number {k + 1}" for k in range(n_numbers)]
+    return {f"{family.noise_name}{end}": [n[:, k] for n in noise] for k, end in enumerate(ends)}
 
 
 def _moves(posterior: SampledPosterior) -> pd.DataFrame:

@@ -195,9 +195,10 @@ class ReadingPrice:
     @property
     def words(self) -> str:
         """One line to print."""
+        side = "lower" if self.difference >= 0 else "higher"
         return (
-            f"log predictive density {self.difference / self.n_rows:.3f} a row lower than that of "
-            f"all draws (SE {self.se / self.n_rows:.3f})"
+            f"log predictive density {abs(self.difference) / self.n_rows:.3f} a row {side} than "
+            f"that of all draws (SE {self.se / self.n_rows:.3f})"
         )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.expressions import Expression, Lookup
-from islab.core.names import is_number, shortened
+from islab.core.names import counted, is_number, shortened
 from islab.tables.numbers import HALF, MISSING_LEVEL, NOTHING_TO_LEARN, fewest_rows
 from islab.tables.reading import (
     BOOLEANS,
@@ -157,7 +157,7 @@ def unknown_levels(
     seen = {labels.levels[code] if code >= 0 else None for code in labels.codes[unknown]}
     names = ["a missing value" if level is None else repr(level) for level in seen]
     return [
-        f"Got {listed(sorted(names))} in {unknown.sum()} rows of column {name!r}, "
+        f"Got {listed(sorted(names))} in {counted(int(unknown.sum()), 'row')} of column {name!r}, "
         f"not seen in training, which had {listed(levels)}; these rows are "
         f"predicted as of {treated} level."
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from islab.core.arrays import Float
-from islab.core.names import shortened
+from islab.core.names import counted, shortened
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder, Variable, learn_columns
 from islab.tables.dates import Moment
@@ -52,7 +52,8 @@ class TableCheck:
         return pd.DataFrame(lines, columns=["column", "finding", "detail"])
 
     def __str__(self) -> str:
-        head = f"{self.n_rows} rows, {self.n_columns} columns, {len(self.findings)} findings"
+        size = counted(self.n_rows, "row"), counted(self.n_columns, "column")
+        head = ", ".join([*size, counted(len(self.findings), "finding")])
         lines = [f"{shortened(f.column, 30)}: {f.finding} ({f.detail})" for f in self.findings]
         return "\n".join([head, *lines])
 

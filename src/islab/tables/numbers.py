@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.expressions import MISSING_TEXT, Cell, CellKind, Constant, Expression, call, where
+from islab.core.names import counted
 from islab.tables.reading import Column, Days, Labels, check_cells, numbers_from_text, wrong_kind
 from islab.tables.tails import Tails
 
@@ -66,8 +67,9 @@ class Number:
         missing = np.isnan(values)
         if missing.any() and not (self.indicator or self.gaps or self.constant):
             remarks.append(
-                f"Got missing values in {missing.sum()} rows of column {self.name!r}, which had "
-                f"none in training; they are replaced by the training mean, {self.fill:.6g}."
+                f"Got missing values in {counted(int(missing.sum()), 'row')} of column "
+                f"{self.name!r}, which had none in training; they are replaced by "
+                f"the training mean, {self.fill:.6g}."
             )
         values = np.where(missing | self.constant, self.fill, values)
         return np.column_stack([values, missing]) if self.indicator else values[:, None]

@@ -301,12 +301,15 @@ class Model {
                 if (limits.include[j] && s.edge_to(u, j) < 0) return false;
         if (!limits.apart.empty() && meet(s)) return false;
         if (!limits.on_weights()) return true;
-        std::vector<char> reached(shape.hidden(), 0);  // by covariates with a sign
+        std::vector<signed char> way(shape.hidden(), 0);  // of a unit as covariates go their sign's
         for (int u = 0; u < last; ++u)
             for (const Edge& e : s.in[u]) {
-                const int sign = e.source < v ? limits.sign[e.source] : reached[e.source - v];
-                if (sign * e.weight < 0) return false;
-                if (sign && u < shape.hidden()) reached[u] = 1;
+                const int source = e.source < v ? limits.sign[e.source] : way[e.source - v];
+                const int moved = e.weight < 0 ? -source : source;
+                if (!moved) continue;
+                const int other = u < shape.hidden() ? way[u] : 1;
+                if (moved == -other) return false;
+                if (u < shape.hidden()) way[u] = static_cast<signed char>(moved);
             }
         return true;
     }
