@@ -13,9 +13,10 @@ from islab.core import families
 from islab.core.arrays import Float
 from islab.core.names import printable
 from islab.report.charts import history_charts
+from islab.report.effects import effects_of
 from islab.report.environment import own_script, render
 from islab.report.graph import path_graph
-from islab.report.rows import chosen_rows, tell_rows
+from islab.report.rows import RowStory, chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of
 from islab.report.whatif import draws_that_fit, family_script, network_data
@@ -99,10 +100,11 @@ def render_report(
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
     drawn = predictions.weights(n_drawn, "median")
-    everything = model.explain_global(predictions)
+    summary = model.summary(predictions, y, level=level)
+    everything = summary.explanation
     scores = None if y is None else score(predictions, y, level)
     settings = settings_of(network, model.columns_, covariates)
-    response = predictions.mean("median")
+    response = predictions.mean()
     surprise = None if scores is None else scores.surprise
     chosen = chosen_rows(rows, response, surprise, hasattr(model, "classes_"))
     middle = _most_ordinary(network.standardise(covariates))
@@ -115,7 +117,9 @@ def render_report(
         **own_script("network.js", "page.js", first=script),
         likelihood=families.likelihood(network.likelihood),
         title=printable(title or f"{type(model).__name__}: what it learned"),
-        summary=model.summary(predictions),
+        summary=summary,
+        effects=effects_of(everything, summary.effects),
+        table=summary.effects.head(MOST_LINES),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
@@ -135,9 +139,7 @@ def render_report(
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),
         edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
-        stories=tell_rows(
-            network, covariates, chosen, settings, y, drawn, level, predictions.offset
-        ),
+        stories=_stories(model, predictions, chosen, y, level),
         has_offset=predictions.offset is not None,
         history=history_charts(model.history_, **_noise_name(network)),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
@@ -152,6 +154,17 @@ def render_report(
             "scale": families.likelihood(network.likelihood).words.predictor,
         },
     )
+
+
+def _stories(
+    model: Any, predictions: Any, chosen: dict[int, str], y: Any, level: float
+) -> list[RowStory]:
+    """The chosen rows, explained by the posterior average."""
+    if not chosen:
+        return []
+    rows = predictions.of_rows(list(chosen))
+    explanation = model.explain_local(rows, level=level, approximate=True)
+    return tell_rows(explanation, chosen, y, predictions.offset, {})
 
 
 def _noise_name(network: SparseNetwork) -> dict[str, str]:
