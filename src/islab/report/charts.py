@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.plots.predictive import Calibration
 from islab.plots.style import number, on_one_line
 
@@ -124,7 +124,7 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     marks.append(Mark("line", "trace", tuple(np.column_stack([px, py]).ravel())))
     marks += [Mark("dot", "point", (a, b)) for a, b in zip(px, py, strict=True)]
     return Chart(
-        title="Calibration of the median network",
+        title="Calibration",
         label=f"Calibration curve of the probability of {what}; on the diagonal, predicted "
         "probabilities equal observed frequencies.",
         width=size,
@@ -136,6 +136,67 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
         x_ticks=x.ticks(),
         y_ticks=y.ticks(),
         marks=marks,
+    )
+
+
+def roc_chart(codes: Index, probability: Float, what: str) -> Chart:
+    """True against false positives for all thresholds of the probability of one class."""
+    from sklearn.metrics import roc_auc_score, roc_curve
+
+    false, true, _ = roc_curve(codes, probability)
+    return _threshold_chart(
+        f"ROC: AUC {number(float(roc_auc_score(codes, probability)))}",
+        f"ROC curve of the probability of {what}; chance is the diagonal.",
+        (false, true),
+        ("false positive rate", "true positive rate"),
+        (0.0, 1.0),
+    )
+
+
+def precision_chart(codes: Index, probability: Float, what: str) -> Chart:
+    """Precision against recall for all thresholds of the probability of one class."""
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    precision, recall, _ = precision_recall_curve(codes, probability)
+    base = float(np.mean(codes))
+    average = float(average_precision_score(codes, probability))
+    return _threshold_chart(
+        f"Precision and recall of {what}: average precision {number(average)}",
+        f"Precision against recall of {what}; the base rate is the dashed line.",
+        (recall, precision),
+        ("recall", "precision"),
+        (base, base),
+    )
+
+
+def _threshold_chart(
+    title: str,
+    label: str,
+    curve: tuple[Float, Float],
+    names: tuple[str, str],
+    chance: tuple[float, float],
+) -> Chart:
+    """A curve in the unit square; ``chance`` are the heights of the dashed line's ends."""
+    size = 330
+    x, y = Scale(0, 1, LEFT, size - RIGHT), Scale(0, 1, size - BOTTOM, TOP)
+    few = np.unique(np.linspace(0, len(curve[0]) - 1, MOST_POINTS).astype(int))
+    line = np.column_stack([x(curve[0][few]), y(curve[1][few])])
+    first, last = (float(end) for end in y(chance))
+    return Chart(
+        title=title,
+        label=label,
+        width=size,
+        height=size,
+        x=x,
+        y=y,
+        x_name=names[0],
+        y_name=names[1],
+        x_ticks=x.ticks(),
+        y_ticks=y.ticks(),
+        marks=[
+            Mark("line", "rule", (x.start, first, x.end, last)),
+            Mark("line", "trace", tuple(line.ravel())),
+        ],
     )
 
 
