@@ -7,9 +7,11 @@ import pytest
 
 from islab import ISLaBRegressor
 from islab.explain.importance import joint_effect
+from islab.plots.style import on_one_line
 from islab.report import render_report
 from islab.report.charts import left_of
 from islab.report.effects import effect_charts, effects_of, pair_chart
+from islab.report.variables import training_ranges
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
 
@@ -91,7 +93,7 @@ def test_long_labels_have_room():
 
 def test_shares_are_those_of_the_importance(classifier, everything):
     X, _ = hostile_table()
-    found = effects_of(everything, classifier.summary(X).effects)
+    found = effects_of(everything, classifier.summary(X).effects, {})
     expected = 100 * everything.importance.to_frame()["share"]
     assert [bar.size for bar in found.shares] == pytest.approx(list(expected)[: len(found.shares)])
 
@@ -128,3 +130,17 @@ def test_bars_of_a_row_lead_from_the_typical_row_to_its_prediction(classifier):
     numbers = [float(told[k].replace("\u2212", "-")) for k in (1, 2, 4)]
     assert numbers == pytest.approx([end, start, abs(end - start)], rel=0.01)
     assert told[3] == ("+" if end > start else "\u2212")
+
+
+def test_curves_end_where_training_ended(classifier):
+    X, _ = hostile_table()
+    far = X.copy()
+    far.loc[3, SCRIPT] = 1000.0
+    everything = classifier.explain_global(far)
+    table = classifier.summary(far).effects
+    ranges = training_ranges(classifier.columns_)
+    (chart,) = [
+        c for c in effects_of(everything, table, ranges).charts if c.title == on_one_line(SCRIPT)
+    ]
+    assert ranges[SCRIPT] == (X[SCRIPT].min(), X[SCRIPT].max())
+    assert chart.x.high == pytest.approx(X[SCRIPT].max())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from islab.core import families
 from islab.core.arrays import Float
 from islab.explain.importance import LEAST_SHARE, joint_effect
-from islab.plots.effects import COLOURS, KINDS, MOST_LEVELS
+from islab.plots.effects import COLOURS, FEW_VALUES, KINDS, MOST_LEVELS
 from islab.plots.style import number, on_one_line
 from islab.report.bars import Bar, placed
 from islab.report.charts import BOTTOM, RIGHT, TOP, Chart, Mark, Scale, around, left_of
@@ -50,7 +50,9 @@ class Effects:
     pairs: list[Chart]
 
 
-def effects_of(everything: GlobalExplanation, table: pd.DataFrame) -> Effects | None:
+def effects_of(
+    everything: GlobalExplanation, table: pd.DataFrame, ranges: dict[str, tuple[float, float]]
+) -> Effects | None:
     """Pictures of the used variables, None if there are none.
 
     Parameters
@@ -59,11 +61,13 @@ def effects_of(everything: GlobalExplanation, table: pd.DataFrame) -> Effects | 
         Over some rows.
     table : DataFrame
         The effects of the summary, those with the largest share of variance first.
+    ranges : dict
+        Least and greatest value of numbers in training: curves end there.
     """
     used = list(dict.fromkeys(table["variable"][table["p_used"] >= 0.5]))
     if not used:
         return None
-    effects = [everything.effect(name) for name in used[:MOST_EFFECTS]]
+    effects = [_within(everything.effect(name), ranges) for name in used[:MOST_EFFECTS]]
     first, pairs = effects[0], everything.interactions.to_frame()
     several = len(first.outputs) > 1
     words = families.likelihood(first.likelihood).words
@@ -82,6 +86,18 @@ def effects_of(everything: GlobalExplanation, table: pd.DataFrame) -> Effects | 
         interactions=pairs,
         pairs=[pair_chart(each) for each in joint],
     )
+
+
+def _within(effect: Effect, ranges: dict[str, tuple[float, float]]) -> Effect:
+    """The effect without numbers that training did not see: a few of them would dwarf the rest."""
+    if effect.is_category or effect.variable not in ranges:
+        return effect
+    low, high = ranges[effect.variable]
+    values = effect.values.astype(float)
+    kept = np.isnan(values) | ((values >= low) & (values <= high))
+    if not (kept & ~np.isnan(values)).any():
+        return effect
+    return replace(effect, values=values[kept], draws=effect.draws[:, kept])
 
 
 def colour(output: int) -> str:
@@ -127,6 +143,8 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
         )
     )
     x_ticks = [(place, text) for place, text in x.ticks() if place <= float(x(high)) + 0.5]
+    if known.sum() <= FEW_VALUES:
+        x_ticks = [(float(x(value)), number(value)) for value in values[known]]
     if not known.all():
         x_ticks = [tick for tick in x_ticks if tick[0] < x.end - 60] + [(x.end - 4, "missing")]
     name = on_one_line(effect.variable)

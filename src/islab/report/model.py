@@ -23,7 +23,7 @@ from islab.report.environment import own_script, render
 from islab.report.graph import path_graph
 from islab.report.rows import RowStory, chosen_rows, tell_rows
 from islab.report.scores import score
-from islab.report.variables import Setting, settings_of
+from islab.report.variables import Setting, settings_of, training_ranges
 from islab.report.whatif import draws_that_fit, family_script, network_data
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def render_report(
         likelihood=families.likelihood(network.likelihood),
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=summary,
-        effects=effects_of(everything, summary.effects),
+        effects=effects_of(everything, summary.effects, training_ranges(model.columns_)),
         table=summary.effects.head(MOST_LINES),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
