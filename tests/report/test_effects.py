@@ -144,3 +144,13 @@ def test_curves_end_where_training_ended(classifier):
     ]
     assert ranges[SCRIPT] == (X[SCRIPT].min(), X[SCRIPT].max())
     assert chart.x.high == pytest.approx(X[SCRIPT].max())
+
+
+def test_every_pair_that_meets_is_listed_or_counted(interacting):
+    table = interacting.effects.assign(share=0.0)
+    found, pairs = effects_of(interacting, table, {}), interacting.interactions.to_frame()
+    assert len(found.interactions) + found.n_weak == len(pairs)
+    assert ("x0", "x1") in zip(
+        found.interactions["first"], found.interactions["second"], strict=True
+    )
+    assert len(found.pairs) >= 1

@@ -29,6 +29,7 @@ MOST_SHARES = 12
 MOST_PAIRS = 4
 MOST_TICKS = 150
 LEVEL_ROW = 24
+SMALLEST_SHARE = 0.0005  # of an interaction that has a line
 LONGEST_LEVEL = 16
 
 
@@ -47,6 +48,7 @@ class Effects:
     shares: list[Bar]
     zero: float  # of their axis, in percent
     interactions: pd.DataFrame
+    n_weak: int  # more pairs that meet, with hardly any share
     pairs: list[Chart]
 
 
@@ -83,7 +85,8 @@ def effects_of(
         charts=effect_charts(effects),
         n_used=len(used),
         **share_bars(everything.importance.to_frame()),
-        interactions=pairs,
+        interactions=pairs[pairs["share"] >= SMALLEST_SHARE],
+        n_weak=int((pairs["share"] < SMALLEST_SHARE).sum()),
         pairs=[pair_chart(each) for each in joint],
     )
 
@@ -263,7 +266,7 @@ def pair_chart(effect: JointEffect) -> Chart:
         x=x,
         y=y,
         x_name=name,
-        x_ticks=levels[:4] if first.is_category else x.ticks(3),
+        x_ticks=levels[:4] if first.is_category else x.ticks(),
         y_ticks=y.ticks(),
         marks=marks,
         key=[(colour(place), f"{other} = {text}") for place, text in enumerate(labels)],
