@@ -112,3 +112,8 @@ def test_edges_are_coloured_by_their_effect_on_the_output(classifier):
     expected = sorted(names[int(sign)] for sign in edge_signs(network))
     assert sorted(each.sign for each in graph.curves) == expected
     assert {css for css, _ in graph.key} == set(expected)
+
+
+def test_predictions_of_some_rows_are_those_of_the_whole_table(classifier):
+    found = classifier.predictions(hostile_table()[0])
+    np.testing.assert_array_equal(found.of_rows([3, 1]).mean(), found.mean()[[3, 1]])
