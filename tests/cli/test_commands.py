@@ -222,7 +222,7 @@ def test_a_report_leaves_out_rows_without_a_target(folder, table, tmp_path, caps
 def test_fit_reports_on_the_rows_it_learned_from(folder, tmp_path, capsys):
     arguments = ["--target", "state", *QUICK, "-o", tmp_path / "m", "--report", tmp_path / "r.html"]
     assert run(capsys, "fit", folder / "data.csv", *arguments)[0] == 0
-    assert "This report is about 90 rows" in (tmp_path / "r.html").read_text()
+    assert "This report is about the 90 training rows" in (tmp_path / "r.html").read_text()
 
 
 # -- explain, summary, demo -------------------------------------------------------------------

@@ -51,8 +51,6 @@ def in_python(network, rows, **options):
         n_draws=N_DRAWS,
         random_state=SEED,
         approximate=True,
-        baseline="center",
-        kind="linear",
         **options,
     )
 

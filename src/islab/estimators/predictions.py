@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -105,6 +105,13 @@ class Predictions:
     def models(self) -> tuple[Model, ...]:
         """What there is to predict with: the median network and, unless left out, the full."""
         return ("median",) if self.posterior is None else ("median", "full")
+
+    def of_rows(self, rows: Sequence[int]) -> Self:
+        """The same for some of the rows, with the draws that there are."""
+        offset = None if self.offset is None else self.offset[list(rows)]
+        found = replace(self, covariates=self.covariates[list(rows)], offset=offset)
+        found._draws.update(self._draws)
+        return found
 
     # -- what is predicted ----------------------------------------------------------------
 

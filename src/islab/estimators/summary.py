@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from islab.estimators.base import NetworkEstimator
     from islab.estimators.images import ISLaBImageClassifier
     from islab.estimators.posterior import PosteriorEstimator
+    from islab.explain import GlobalExplanation
 
 NAME_LENGTH = 36
 LINES_SHOWN = 30
@@ -107,12 +108,15 @@ class ModelSummary(Summary):
         Of the intervals.
     ratio : str, optional
         What the exponential of an effect is called.
+    explanation : GlobalExplanation, optional
+        Where the tables come from.
     """
 
     effects: pd.DataFrame
     covariates: pd.DataFrame
     level: float = 0.95
     ratio: str | None = None
+    explanation: GlobalExplanation | None = None
     table_name = "effects"
 
     def to_frame(self, table: str = "effects") -> pd.DataFrame:
@@ -278,7 +282,8 @@ def summarise_model(
         effects = _with_shares(effects, everything.importance.to_frame())
     covariates = _used_covariates(estimator, everything.covariates)
     name = type(estimator).__name__
-    return ModelSummary(name, facts, effects, covariates, level, family.words.ratio)
+    ratio = family.words.ratio
+    return ModelSummary(name, facts, effects, covariates, level, ratio, everything)
 
 
 def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:

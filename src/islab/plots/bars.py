@@ -20,6 +20,7 @@ from islab.plots.style import (
     axes_grid,
     heading,
     number,
+    on_one_line,
     quiet,
     shown,
 )
@@ -83,7 +84,9 @@ def local_bars(
 
     def panel(row: int, output: int) -> _Bars:
         if by_variable:
-            names, drawn = _variable_labels(explanation, row), explanation.variable_draws(row)
+            labels = variable_labels(explanation, row)
+            names = [label.replace("$", r"\$") for label in labels]
+            drawn = explanation.variable_draws(row)
         else:
             own = explanation.x[row, explanation.used]
             names = _with_values(explanation.covariates, own)
@@ -109,13 +112,13 @@ def _chosen_outputs(
     return order[:, :MOST_CLASSES].tolist()
 
 
-def _variable_labels(explanation: LocalExplanation, row: int) -> list[str]:
+def variable_labels(explanation: LocalExplanation, row: int) -> list[str]:
     """``name = value vs baseline's value``, without the latter where it is the same."""
     values, start = explanation.shown_values(row)
     labels = []
     for name, value, base in zip(explanation.variables, values, start, strict=True):
         own, other = _value(value), _value(base)
-        label = f"{shown(name)} = {own}"
+        label = f"{on_one_line(name)} = {own}"
         counted_from_row = explanation.kind == "integrated" and own != other
         labels.append(f"{label} vs {other}" if counted_from_row else label)
     return labels
@@ -123,7 +126,7 @@ def _variable_labels(explanation: LocalExplanation, row: int) -> list[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
-        return shown(value, LONGEST_VALUE)
+        return on_one_line(value, LONGEST_VALUE)
     return "missing" if np.isnan(value) else number(float(value))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.plots.predictive import Calibration
 from islab.plots.style import number, on_one_line
 
 if TYPE_CHECKING:
     from islab.learn.history import History
 
-LEFT, RIGHT, TOP, BOTTOM = 46, 20, 10, 38
+LEFT, RIGHT, TOP, BOTTOM = 46, 26, 10, 38
+LETTER = 6.4  # pixels of a letter of a label, at most
 MOST_POINTS = 400
 MOST_ROWS = 120
 HISTORY = {
@@ -49,10 +51,14 @@ class Scale:
         values = [k * step for k in range(first, last + 1)]
         return [(float(self(value)), number(value)) for value in values]
 
+    def labels(self, count: int = 4) -> list[str]:
+        """Words of the ticks alone."""
+        return [label for _, label in self.ticks(count)]
+
 
 @dataclass(frozen=True)
 class Mark:
-    """A ``line`` through points, a ``segment``, a ``dot`` or a ``box``, of a CSS class."""
+    """A ``line``, an ``area``, a ``segment``, ``dot``, ``box`` or ``rug``, of CSS classes."""
 
     kind: str
     css: str
@@ -63,6 +69,12 @@ class Mark:
         """The numbers as SVG's points."""
         pairs = zip(self.numbers[::2], self.numbers[1::2], strict=True)
         return " ".join(f"{x:g},{y:g}" for x, y in pairs)
+
+    @property
+    def rug(self) -> str:
+        """A short upright stroke at each point, as SVG's path."""
+        pairs = zip(self.numbers[::2], self.numbers[1::2], strict=True)
+        return "".join(f"M{x:g} {y:g}v-6" for x, y in pairs)
 
 
 @dataclass(frozen=True)
@@ -86,6 +98,12 @@ class Chart:
     key: list[tuple[str, str]] = field(default_factory=list)
 
 
+def left_of(labels: Iterable[str], y_name: str = "") -> float:
+    """Where an axis starts, so that its labels and its name have room."""
+    longest = max(map(len, labels), default=0)
+    return max(LEFT, 12 + LETTER * longest + (16 if y_name else 0))
+
+
 def calibration_chart(found: Calibration, what: str) -> Chart:
     """Predicted probability against the observed frequency."""
     size = 330
@@ -106,7 +124,7 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     marks.append(Mark("line", "trace", tuple(np.column_stack([px, py]).ravel())))
     marks += [Mark("dot", "point", (a, b)) for a, b in zip(px, py, strict=True)]
     return Chart(
-        title="Calibration of the median network",
+        title="Calibration",
         label=f"Calibration curve of the probability of {what}; on the diagonal, predicted "
         "probabilities equal observed frequencies.",
         width=size,
@@ -121,6 +139,67 @@ def calibration_chart(found: Calibration, what: str) -> Chart:
     )
 
 
+def roc_chart(codes: Index, probability: Float, what: str) -> Chart:
+    """True against false positives for all thresholds of the probability of one class."""
+    from sklearn.metrics import roc_auc_score, roc_curve
+
+    false, true, _ = roc_curve(codes, probability)
+    return _threshold_chart(
+        f"ROC: AUC {number(float(roc_auc_score(codes, probability)))}",
+        f"ROC curve of the probability of {what}; chance is the diagonal.",
+        (false, true),
+        ("false positive rate", "true positive rate"),
+        (0.0, 1.0),
+    )
+
+
+def precision_chart(codes: Index, probability: Float, what: str) -> Chart:
+    """Precision against recall for all thresholds of the probability of one class."""
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    precision, recall, _ = precision_recall_curve(codes, probability)
+    base = float(np.mean(codes))
+    average = float(average_precision_score(codes, probability))
+    return _threshold_chart(
+        f"Precision and recall of {what}: average precision {number(average)}",
+        f"Precision against recall of {what}; the base rate is the dashed line.",
+        (recall, precision),
+        ("recall", "precision"),
+        (base, base),
+    )
+
+
+def _threshold_chart(
+    title: str,
+    label: str,
+    curve: tuple[Float, Float],
+    names: tuple[str, str],
+    chance: tuple[float, float],
+) -> Chart:
+    """A curve in the unit square; ``chance`` are the heights of the dashed line's ends."""
+    size = 330
+    x, y = Scale(0, 1, LEFT, size - RIGHT), Scale(0, 1, size - BOTTOM, TOP)
+    few = np.unique(np.linspace(0, len(curve[0]) - 1, MOST_POINTS).astype(int))
+    line = np.column_stack([x(curve[0][few]), y(curve[1][few])])
+    first, last = (float(end) for end in y(chance))
+    return Chart(
+        title=title,
+        label=label,
+        width=size,
+        height=size,
+        x=x,
+        y=y,
+        x_name=names[0],
+        y_name=names[1],
+        x_ticks=x.ticks(),
+        y_ticks=y.ticks(),
+        marks=[
+            Mark("line", "rule", (x.start, first, x.end, last)),
+            Mark("line", "trace", tuple(line.ravel())),
+        ],
+    )
+
+
 def interval_chart(
     observed: Float, mean: Float, lower: Float, upper: Float, name: str, level: float
 ) -> Chart:
@@ -130,8 +209,8 @@ def interval_chart(
     if len(order) > MOST_ROWS:
         order = order[np.linspace(0, len(order) - 1, MOST_ROWS).astype(int)]
     every = np.concatenate([part[order] for part in (observed, lower, upper)])
-    x = Scale(-0.5, len(order) - 0.5, LEFT, width - RIGHT)
-    y = _around(every, height - BOTTOM, TOP)
+    y = around(every, height - BOTTOM, TOP)
+    x = Scale(-0.5, len(order) - 0.5, left_of(y.labels()), width - RIGHT)
     place = x(np.arange(len(order)))
     inside = (observed >= lower) & (observed <= upper)
     marks = [
@@ -176,8 +255,8 @@ def _history_chart(steps: Float, values: Float, title: str) -> Chart:
     few = np.unique(np.linspace(0, len(steps) - 1, MOST_POINTS).astype(int))
     steps, values = steps[few], values[few]
     known = np.isfinite(values)
-    x = Scale(float(steps[0]), float(steps[-1]), LEFT, width - RIGHT)
-    y = _around(_settled(values[known]), height - BOTTOM, TOP)
+    y = around(_settled(values[known]), height - BOTTOM, TOP)
+    x = Scale(float(steps[0]), float(steps[-1]), left_of(y.labels(3)), width - RIGHT)
     shown = np.clip(values[known], y.low, y.high)
     line = np.column_stack([x(steps[known]), y(shown)])
     return Chart(
@@ -199,7 +278,7 @@ def _settled(values: Float) -> Float:
     return values[len(values) // 10 :]
 
 
-def _around(values: Float, start: float, end: float) -> Scale:
+def around(values: Float, start: float, end: float) -> Scale:
     """A scale with some room about the values, which may be all the same."""
     low, high = float(values.min()), float(values.max())
     room = 0.05 * (high - low) or 0.05 * abs(high) or 1.0

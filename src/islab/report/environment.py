@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from islab.core.dependencies import own_version
 from islab.core.names import printable
 from islab.plots import style
+from islab.plots.effects import COLOURS as SERIES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,7 +52,8 @@ def _environment() -> Environment:
     environment.filters |= {"number": style.number, "printable": printable}
     environment.globals |= {
         "css": Markup(_own_file("page.css")),
-        "colours": {name.lower(): getattr(style, name) for name in COLOURS},
+        "colours": {name.lower(): getattr(style, name) for name in COLOURS}
+        | {f"c{number}": colour for number, colour in enumerate(SERIES)},
         "version": own_version(),
     }
     return environment

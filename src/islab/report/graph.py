@@ -9,6 +9,7 @@ import numpy as np
 
 from islab.core.names import printable
 from islab.core.sparse import SparseNetwork
+from islab.plots.edge_signs import edge_signs
 from islab.plots.layout import PILL, Layout, Node, Wire, layered
 from islab.plots.style import number
 
@@ -19,6 +20,7 @@ PIXELS = 96
 MOST_EDGES = 300
 TITLE = 26
 THIN, THICK = 1.0, 6.0
+EFFECTS = {1: "positive", -1: "negative", 0: "both"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Curve:
-    """An edge between boxes, by their numbers."""
+    """An edge between boxes, by their numbers; ``sign`` is its effect on the outputs."""
 
     source: int
     target: int
@@ -51,8 +53,8 @@ class Curve:
 class Graph:
     """The picture.
 
-    ``titles`` are words over its columns with their places, ``unreached`` the outputs that no
-    path leads to.
+    ``titles`` are words over its columns with their places, ``key`` says what colours mean,
+    ``unreached`` are the outputs that no path leads to.
     """
 
     width: float
@@ -60,6 +62,7 @@ class Graph:
     boxes: list[Box]
     curves: list[Curve]
     titles: list[tuple[float, str]]
+    key: list[tuple[str, str]]
     unreached: list[str]
 
 
@@ -76,11 +79,18 @@ def path_graph(network: SparseNetwork, covariates: pd.DataFrame) -> Graph | None
         return None
     layout = layered(network, list(range(network.n_used_weights)))
     height = layout.height * PIXELS + TITLE
+    curves = _curves(network, layout, height)
+    found = {curve.sign for curve in curves}
     return Graph(
         width=round(layout.width * PIXELS, 1),
         height=round(height, 1),
         boxes=[_box(network, node, height, covariates) for node in layout.nodes],
-        curves=_curves(network, layout, height),
+        curves=curves,
+        key=[
+            (sign, f"more of it {words}")
+            for sign, words in _effect_words(network).items()
+            if sign in found
+        ],
         titles=[
             (round((column.left + column.right) / 2 * PIXELS, 1), column.title)
             for column in layout.columns
@@ -129,6 +139,7 @@ def _covariate_tip(name: str, line: pd.Series) -> str:
 
 def _curves(network: SparseNetwork, layout: Layout, height: float) -> list[Curve]:
     means, sds = network.edge_means(), network.edge_sds()
+    signs, words = edge_signs(network), _effect_words(network)
     largest = max(float(np.abs(means).max()), 1e-300)
     frame = network.to_frame()
     curves = []
@@ -139,7 +150,8 @@ def _curves(network: SparseNetwork, layout: Layout, height: float) -> list[Curve
         )
         tip = (
             f"{ends}\nweight {number(means[edge])} \N{PLUS-MINUS SIGN} {number(sds[edge])}\n"
-            f"inclusion probability {network.alpha[edge]:.2f}\nlayer {frame['layer'][edge]}"
+            f"inclusion probability {network.alpha[edge]:.2f}\nlayer {frame['layer'][edge]}\n"
+            f"more of it {words[EFFECTS[int(signs[edge])]]}"
         )
         curves.append(
             Curve(
@@ -147,11 +159,21 @@ def _curves(network: SparseNetwork, layout: Layout, height: float) -> list[Curve
                 target=wire.target,
                 path=_path(layout, wire, height),
                 width=round(THIN + (THICK - THIN) * float(np.sqrt(abs(means[edge]) / largest)), 2),
-                sign="positive" if means[edge] >= 0 else "negative",
+                sign=EFFECTS[int(signs[edge])],
                 tip=tip,
             )
         )
     return curves
+
+
+def _effect_words(network: SparseNetwork) -> dict[str, str]:
+    """What more of what an edge carries does to the output, by the edge's sign."""
+    several = len(network.scale.outputs) > 1
+    return {
+        "positive": "raises the output",
+        "negative": "lowers the output",
+        "both": "raises some outputs and lowers others" if several else "raises or lowers it",
+    }
 
 
 def _path(layout: Layout, wire: Wire, height: float) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,17 @@ from numpy.typing import ArrayLike
 
 from islab.core import families
 from islab.core.arrays import Float
+from islab.core.diagnostics import diagnose
 from islab.core.names import printable
+from islab.core.sampled import SampledPosterior
+from islab.plots.style import on_one_line
 from islab.report.charts import history_charts
+from islab.report.effects import effects_of
 from islab.report.environment import own_script, render
 from islab.report.graph import path_graph
-from islab.report.rows import chosen_rows, tell_rows
+from islab.report.rows import RowStory, chosen_rows, tell_rows
 from islab.report.scores import score
-from islab.report.variables import Setting, settings_of
+from islab.report.variables import Setting, settings_of, training_ranges
 from islab.report.whatif import draws_that_fit, family_script, network_data
 
 if TYPE_CHECKING:
@@ -99,23 +105,27 @@ def render_report(
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
     drawn = predictions.weights(n_drawn, "median")
-    everything = model.explain_global(predictions)
+    summary = model.summary(predictions, y, level=level)
+    everything = summary.explanation
     scores = None if y is None else score(predictions, y, level)
     settings = settings_of(network, model.columns_, covariates)
-    response = predictions.mean("median")
+    response = predictions.mean()
     surprise = None if scores is None else scores.surprise
     chosen = chosen_rows(rows, response, surprise, hasattr(model, "classes_"))
     middle = _most_ordinary(network.standardise(covariates))
     used = everything.covariates[everything.covariates["count"] > 0]
     used = used.sort_values("contribution", ascending=False, kind="stable")
     offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
+    outside, posterior = _rows_outside(model.outside_range(X)), model.posterior_
     script = family_script([network.likelihood], [network.architecture.activation])
     return render(
         "model.html",
         **own_script("network.js", "page.js", first=script),
         likelihood=families.likelihood(network.likelihood),
         title=printable(title or f"{type(model).__name__}: what it learned"),
-        summary=model.summary(predictions),
+        summary=summary,
+        effects=effects_of(everything, summary.effects, training_ranges(model.columns_)),
+        table=summary.effects.head(MOST_LINES),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
@@ -135,9 +145,11 @@ def render_report(
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),
         edges=everything.edges if network.n_used_weights <= MOST_LINES else None,
-        stories=tell_rows(
-            network, covariates, chosen, settings, y, drawn, level, predictions.offset
-        ),
+        stories=_stories(model, predictions, chosen, y, level, outside),
+        outside=outside,
+        of_training=_are_training_rows(model, covariates),
+        diagnostics=diagnose(posterior) if isinstance(posterior, SampledPosterior) else None,
+        price=getattr(posterior, "price", None),
         has_offset=predictions.offset is not None,
         history=history_charts(model.history_, **_noise_name(network)),
         params={name: printable(repr(value)) for name, value in model.get_params().items()},
@@ -152,6 +164,51 @@ def render_report(
             "scale": families.likelihood(network.likelihood).words.predictor,
         },
     )
+
+
+def _stories(
+    model: Any, predictions: Any, chosen: dict[int, str], y: Any, level: float, outside: _Outside
+) -> list[RowStory]:
+    """The chosen rows, explained by the posterior average."""
+    if not chosen:
+        return []
+    rows = predictions.of_rows(list(chosen))
+    explanation = model.explain_local(rows, level=level, approximate=True)
+    return tell_rows(explanation, chosen, y, predictions.offset, outside.rows)
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """Rows outside the range of training: how many, in what variables, and each one's."""
+
+    count: int
+    variables: str
+    rows: dict[int, str]
+
+
+def _rows_outside(frame: pd.DataFrame) -> _Outside:
+    places = np.flatnonzero(frame["outside"])
+    lists = {int(row): frame["variables"].iloc[row] for row in places}
+    names = Counter(name for each in lists.values() for name in each)
+    return _Outside(
+        count=len(lists),
+        variables=_listed([name for name, _ in names.most_common()]),
+        rows={row: _listed(each) for row, each in lists.items()},
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(on_one_line(name) for name in names[:most]) + more
+
+
+def _are_training_rows(model: Any, covariates: Float) -> bool:
+    """Whether the rows have the means that training found, to rounding, and are as many."""
+    price = getattr(model.posterior_, "price", None)
+    same_number = price is None or price.n_rows == len(covariates)
+    center = model.network_.scale.x_center
+    return same_number and np.allclose(covariates.mean(axis=0), center, rtol=1e-9, atol=1e-300)
 
 
 def _noise_name(network: SparseNetwork) -> dict[str, str]:

@@ -22,14 +22,21 @@ class Network {
     );
   }
 
+  /* What the units of one draw sum up. */
+  sums(draw, x) {
+    const weights = this.weights[draw];
+    const z = Float64Array.from(this.biases[draw]);
+    this.data.edges.forEach(([fromCovariate, source, target], edge) => {
+      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
+    });
+    return z;
+  }
+
   /* Predictor of each output, and slopes [output][covariate], of one draw, in the user's units. */
   piece(draw, x) {
     const { edges, outputs, x_scale, y_center, y_scale } = this.data;
     const weights = this.weights[draw];
-    const z = Float64Array.from(this.biases[draw]);
-    edges.forEach(([fromCovariate, source, target], edge) => {
-      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
-    });
+    const z = this.sums(draw, x);
     const predictor = outputs.map((_, k) => y_center[k] + y_scale[k] * z[this.firstOutput + k]);
     const slopes = outputs.map((_, k) => {
       const flow = new Float64Array(z.length);
@@ -43,6 +50,42 @@ class Network {
       }
       return slope.map((value, column) => (value * y_scale[k]) / x_scale[column]);
     });
+    return { predictor, slopes };
+  }
+
+  /* Shares of the straight way from one point to another at which slopes are taken, each with the
+     length that it stands for. Between bends slopes are constant, so the middle stands for all. */
+  stops(draw, from, to) {
+    const { bends, hidden, quadrature } = this.data;
+    if (!bends) return quadrature;
+    let times = [0, 1];
+    for (const [first, end] of hidden) {
+      const sums = times.map((time) => this.sums(draw, between(from, to, time)));
+      const found = [];
+      for (let i = 1; i < times.length; i++) {
+        for (let unit = first; unit < end; unit++) {
+          for (const bend of bends) {
+            const before = sums[i - 1][unit] - bend;
+            const after = sums[i][unit] - bend;
+            if (before * after < 0) {
+              found.push(times[i - 1] + (before / (before - after)) * (times[i] - times[i - 1]));
+            }
+          }
+        }
+      }
+      times = times.concat(found).sort((one, other) => one - other);
+    }
+    return times.slice(1).map((time, i) => [(times[i] + time) / 2, time - times[i]]);
+  }
+
+  /* As `piece`, with the mean of the slopes over the way from the typical row. */
+  way(draw, from, to) {
+    const { predictor } = this.piece(draw, to);
+    const slopes = predictor.map(() => new Float64Array(to.length));
+    for (const [time, length] of this.stops(draw, from, to)) {
+      const here = this.piece(draw, between(from, to, time)).slopes;
+      slopes.forEach((mean, k) => here[k].forEach((slope, j) => { mean[j] += length * slope; }));
+    }
     return { predictor, slopes };
   }
 
@@ -62,13 +105,16 @@ class Network {
 
      `draws` [draw][output] are responses, `mean`, `lower` and `upper` [output] summarise them.
      `predictive` has the ends of the interval of a new value, where values are numbers.
-     `contributions` [group][output] are counted from the center; `mean` there is that of the
-     posterior mean of the weights, so that `intercept` and they add up to `predictor`. A group is a
-     list of covariates whose contributions are added up; by default each is a group. */
+     `contributions` [group][output] lead from the typical row to this one: integrated gradients,
+     exact without curved activations. `mean` there is that of the posterior mean of the weights, so
+     that `intercept` and they add up to `predictor`. A group is a list of covariates whose
+     contributions are added up; by default each is a group. */
   predict(x, groups = this.data.covariates.map((_, column) => [column])) {
-    const { x_center, x_scale, level, outputs } = this.data;
-    const standardised = x.map((value, j) => (value - x_center[j]) / x_scale[j]);
-    const pieces = this.weights.map((_, draw) => this.piece(draw, standardised));
+    const { x_center, x_scale, x_typical, level, outputs } = this.data;
+    const [from, to] = [x_typical, x].map((values) =>
+      values.map((value, j) => (value - x_center[j]) / x_scale[j]),
+    );
+    const pieces = this.weights.map((_, draw) => this.way(draw, from, to));
     const draws = pieces.slice(1).map(({ predictor }) => 
       this.likelihood.response(predictor, this.data.noise),
     );
@@ -76,7 +122,7 @@ class Network {
     const added = told.map(({ slopes }) =>
       groups.map((group) =>
         slopes.map((slope) =>
-          group.reduce((sum, j) => sum + slope[j] * (x[j] - x_center[j]), 0),
+          group.reduce((sum, j) => sum + slope[j] * (x[j] - x_typical[j]), 0),
         ),
       ),
     );
@@ -113,6 +159,11 @@ class Network {
       sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k], noise[last + k])),
     );
   }
+}
+
+/* A point on the straight way between two. */
+function between(from, to, share) {
+  return from.map((value, j) => value + share * (to[j] - value));
 }
 
 /* Of sorted values, with numpy's interpolation. */

@@ -134,7 +134,6 @@ function probability(value) {
   const which = document.getElementById("which-output");
   let x = [];
   let before = null;
-  const center = NETWORK.predict(network.x_center);
 
   const groups = settings.map((setting) => setting.used);
   const offered = new Set(groups.flat());
@@ -279,14 +278,10 @@ function probability(value) {
       ...network.outputs.map((_, number) => outputLine(found, number)));
     document.getElementById("contributions").replaceChildren(...contributionList(found, k));
     const bars = found.predictor[k] - found.intercept[k];
-    const gap = Math.abs(found.intercept[k] - center.predictor[k]);
-    const bends = gap > 1e-8 * (Math.abs(found.intercept[k]) + Math.abs(bars));
-    const start = bends ? "on its line at the center" : "at the center";
-    const note = bends ? `; the network has ${shown(center.predictor[k])} there` : "";
     document.getElementById("sum").textContent =
       `${DATA.scale || network.outputs[k]} ${shown(found.predictor[k])} = ` +
-      `${shown(found.intercept[k])} ${start} ${bars >= 0 ? "+" : "\u2212"} ` +
-      `${shown(Math.abs(bars))} (the bars)${note}`;
+      `${shown(found.intercept[k])} at the typical row ${bars >= 0 ? "+" : "\u2212"} ` +
+      `${shown(Math.abs(bars))} (the bars)`;
   }
 
   begin.addEventListener("input", () => startFrom(Number(begin.value)));

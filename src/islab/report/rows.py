@@ -12,33 +12,14 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.arrays import Float
-from islab.core.sparse import SparseNetwork
-from islab.explain import LocalExplanation, explain_local
-from islab.plots.bars import largest_bars
+from islab.explain import LocalExplanation
+from islab.plots.bars import largest_bars, variable_labels
 from islab.plots.style import number, on_one_line
-from islab.report.variables import Setting
+from islab.report.bars import Bar, placed
 
 MOST_BARS = 10
 MOST_OUTPUTS = 3
 MOST_ROWS = 50
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A contribution with its interval, as numbers and as places in percent of the panel."""
-
-    name: str
-    size: float
-    lower: float
-    upper: float
-    left: float
-    width: float
-    low: float
-    high: float
-
-    @property
-    def sign(self) -> str:
-        return "positive" if self.size >= 0 else "negative"
 
 
 @dataclass(frozen=True)
@@ -53,12 +34,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class RowStory:
-    """One row: its number, why it was chosen, prediction, observed target, contributions."""
+    """One row: its number, why it was chosen, prediction, observed target, contributions.
+
+    ``outside`` names variables whose values training did not see.
+    """
 
     number: int
     reason: str
     prediction: str
     observed: str | None
+    outside: str | None
     panels: list[Panel]
 
 
@@ -101,48 +86,38 @@ def chosen_rows(
 
 
 def tell_rows(
-    network: SparseNetwork,
-    covariates: Float,
+    explanation: LocalExplanation,
     rows: dict[int, str],
-    settings: list[Setting],
     y: NDArray | None,
-    drawn: tuple[Float, Float],
-    level: float,
-    offset: Float | None = None,
+    offset: Float | None,
+    outside: dict[int, str],
 ) -> list[RowStory]:
-    """Prediction and contributions of the chosen rows; predictions are those at offset 0."""
-    if not rows:
-        return []
-    log_link = families.likelihood(network.likelihood).log_link
-    at_mean = network.mean_weights()[None], network.bias_mu[None]
-    explanation, mean = (
-        explain_local(
-            network,
-            covariates[list(rows)],
-            level=level,
-            draws=draws,
-            approximate=True,
-            baseline="center",
-            kind="linear",
-        )
-        for draws in (drawn, at_mean)
-    )
-    observed = None if y is None else y[list(rows)]
+    """Prediction and contributions of the chosen rows; predictions are those at offset 0.
+
+    Parameters
+    ----------
+    explanation : LocalExplanation
+        Of the chosen rows.
+    rows : dict
+        Their numbers, and why they were chosen.
+    y : (all rows,) or (all rows, outputs), optional
+    offset : (all rows, outputs), optional
+    outside : dict
+        For the numbers of rows outside the range of training, the variables that are.
+    """
+    log_link = families.likelihood(explanation.likelihood).log_link
     stories = []
     for place, (row, reason) in enumerate(rows.items()):
         outputs = _outputs_to_tell(explanation, place)
+        at = "" if offset is None else _at(offset[row], log_link)
         stories.append(
             RowStory(
                 number=row,
                 reason=reason,
                 prediction="; ".join(_prediction(explanation, place, k) for k in outputs),
-                observed=(
-                    None
-                    if observed is None
-                    else _observed(observed[place])
-                    + ("" if offset is None else _at(offset[row], log_link))
-                ),
-                panels=[_panel(explanation, mean, place, k, settings) for k in outputs],
+                observed=None if y is None else _observed(y[row]) + at,
+                outside=outside.get(row),
+                panels=[_panel(explanation, place, k) for k in outputs],
             )
         )
     return stories
@@ -188,61 +163,18 @@ def _at(offset: Float, log_link: bool) -> str:
     return f" at {name} {', '.join(number(float(value)) for value in np.unique(values))}"
 
 
-def _panel(
-    explanation: LocalExplanation,
-    mean: LocalExplanation,
-    row: int,
-    output: int,
-    settings: list[Setting],
-) -> Panel:
-    """Bars of the network with its mean weights, as the page's own script draws them."""
-    draws = explanation.covariate_draws(row)[..., output]
-    point = mean.covariate_draws(row)[0, :, output]
-    names = [setting.words(explanation.x[row]) for setting in settings]
-    sizes = np.array([point[setting.used].sum() for setting in settings])
-    spread = np.array([draws[:, setting.used].sum(axis=1) for setting in settings]).T
-    placed: dict[str, Any] = {"zero": 50.0, "bars": []}
-    if settings:
-        placed = _placed(*largest_bars(names, sizes, MOST_BARS, spread, explanation.level))
-    predictor, intercept = mean.predictor[row, output], mean.intercept[row, output]
-    scale = families.likelihood(explanation.likelihood).words.predictor
-    scale = scale or on_one_line(explanation.outputs[output])
-    bars = predictor - intercept
-    sign = "+" if bars >= 0 else "\N{MINUS SIGN}"
-    start, note = "at the center", ""
-    if mean.bends[row, output]:
-        start = f"on its line {start}"
-        note = f" (the network has {number(mean.baseline_predictor[output])} there)"
-    total = f"{scale} {number(predictor)} = {number(intercept)} {start}"
-    text = f"{total} {sign} {number(abs(bars))}{note}"
-    return Panel(
-        output=on_one_line(explanation.outputs[output]),
-        sum=text,
-        **placed,
-    )
-
-
-def _placed(names: list[str], sizes: Float, lower: Any, upper: Any) -> dict[str, Any]:
-    """Zero and bars of a panel, in percent of its width."""
-    every = np.concatenate([sizes, lower, upper, [0.0]])
-    low, reach = every.min(), float(np.ptp(every)) or 1.0
-
-    def percent(values: Float | float) -> Any:
-        return np.round((values - low) / reach * 100, 2)
-
-    zero = float(percent(0.0))
-    ends = percent(sizes)
-    bars = [
-        Bar(
-            name=name,
-            size=float(sizes[k]),
-            lower=float(lower[k]),
-            upper=float(upper[k]),
-            left=min(zero, float(ends[k])),
-            width=round(abs(float(ends[k]) - zero), 2),
-            low=float(percent(lower[k])),
-            high=float(percent(upper[k])),
-        )
-        for k, name in enumerate(names)
-    ]
-    return {"zero": zero, "bars": bars}
+def _panel(explanation: LocalExplanation, row: int, output: int) -> Panel:
+    """Bars of the variables, from the typical row to this one."""
+    drawn = explanation.variable_draws(row)[..., output]
+    bars: dict[str, Any] = {"zero": 50.0, "bars": []}
+    if drawn.shape[1]:
+        names = variable_labels(explanation, row)
+        sizes = drawn.mean(axis=0)
+        bars = placed(*largest_bars(names, sizes, MOST_BARS, drawn, explanation.level))
+    end, start = explanation.predictor[row, output], explanation.intercept[row, output]
+    name = on_one_line(explanation.outputs[output])
+    scale = families.likelihood(explanation.likelihood).words.predictor or name
+    sign = "+" if end >= start else "\N{MINUS SIGN}"
+    change = f"{sign} {number(abs(end - start))} (the bars)"
+    text = f"{scale} {number(end)} = {number(start)} at the typical row {change}"
+    return Panel(output=name, sum=text, **bars)

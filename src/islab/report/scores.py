@@ -11,13 +11,21 @@ from numpy.typing import NDArray
 from islab.core.arrays import Float
 from islab.plots.predictive import calibration
 from islab.plots.style import on_one_line
-from islab.report.charts import Chart, calibration_chart, interval_chart
+from islab.report.charts import (
+    Chart,
+    calibration_chart,
+    interval_chart,
+    precision_chart,
+    roc_chart,
+)
 from islab.scores import interval_coverage, interval_width, score_classes
 
 if TYPE_CHECKING:
     from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions
 
 QUANTILE_DRAWS = 200
+MOST_CONFUSED = 12
+IMBALANCED = 0.8
 
 
 @dataclass(frozen=True)
@@ -30,14 +38,30 @@ class Score:
     full: float | None
     percent: bool = False
 
+    @property
+    def best(self) -> float:
+        """Of the full model where there is one."""
+        return self.median if self.full is None else self.full
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How many rows of each observed class were predicted to be of each class."""
+
+    names: list[str]
+    lines: list[tuple[str, list[int]]]
+
 
 @dataclass(frozen=True)
 class Scores:
     """All measures, what to look at, and which rows to look at more closely."""
 
     table: list[tuple[str | None, list[Score]]]  # one entry, or one for each target of a regression
-    charts: list[Chart]  # calibration, or predictive intervals of each target
+    charts: list[Chart]  # calibration, ROC and precision, or intervals of each target
     surprise: Float  # (rows,), how badly each row was predicted: its log score
+    confusion: Confusion | None = None
+    base_rate: float = float("nan")  # share of the most frequent class
+    imbalance: str | None = None  # what to keep in mind if one class is rare
 
 
 def score(predictions: ClassPredictions | NumberPredictions, y: NDArray, level: float) -> Scores:
@@ -89,13 +113,44 @@ def _class_scores(predictions: ClassPredictions, observed: NDArray) -> Scores:
     for which in predictions.models:
         scores = score_classes(observed, predictions.mean(which), classes)
         values.append([scores[key] for key in keys[: len(named)]])
-    stated = predictions.mean("median")
+    stated = predictions.mean()
     found = calibration(codes, stated[:, 1] if binary else stated)
     what = on_one_line(str(classes[1])) if binary else "the class predicted"
+    charts = [calibration_chart(found, what)]
+    if len(named) == len(keys):
+        charts += [roc_chart(codes, stated[:, 1], what), precision_chart(codes, stated[:, 1], what)]
+    shares = np.bincount(codes, minlength=len(classes)) / len(codes)
     return Scores(
         table=[(None, _pairs(named, values, predictions.models))],
-        charts=[calibration_chart(found, what)],
-        surprise=predictions.log_score(observed, "median"),
+        charts=charts,
+        surprise=predictions.log_score(observed),
+        confusion=_confusion(codes, stated.argmax(axis=1), classes),
+        base_rate=float(shares.max()),
+        imbalance=_imbalance(shares, classes),
+    )
+
+
+def _confusion(observed: NDArray, predicted: NDArray, classes: NDArray) -> Confusion | None:
+    """The confusion matrix, None for more classes than can be read."""
+    n_classes = len(classes)
+    if n_classes > MOST_CONFUSED:
+        return None
+    counts = np.bincount(observed * n_classes + predicted, minlength=n_classes**2)
+    names = [on_one_line(str(name)) for name in classes]
+    return Confusion(
+        names, list(zip(names, counts.reshape(n_classes, n_classes).tolist(), strict=True))
+    )
+
+
+def _imbalance(shares: Float, classes: NDArray) -> str | None:
+    """A sentence, if always predicting one class would be right for most of the rows."""
+    largest = int(shares.argmax())
+    if shares[largest] < IMBALANCED:
+        return None
+    percent = f"{100 * shares[largest]:.1f} %"
+    return (
+        f"{percent} is the base rate: always predicting {on_one_line(str(classes[largest]))} would "
+        "have that accuracy, so look at precision and recall as well."
     )
 
 
@@ -129,14 +184,14 @@ def _number_scores(predictions: NumberPredictions, observed: Float, level: float
         ("log score", "mean of \N{MINUS SIGN}log predictive density; small is best", False),
     ]
     table[0][1].extend(_pairs(overall, [[float(each.log_score.mean())] for each in found], models))
-    median = found[0]
+    best = found[-1]
     charts = [
         interval_chart(
-            observed[:, k], median.mean[:, k], median.lower[:, k], median.upper[:, k], name, level
+            observed[:, k], best.mean[:, k], best.lower[:, k], best.upper[:, k], name, level
         )
         for k, name in enumerate(outputs)
     ]
-    return Scores(table, charts, median.log_score)
+    return Scores(table, charts, best.log_score)
 
 
 def _predicted(

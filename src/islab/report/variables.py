@@ -108,6 +108,17 @@ def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Floa
     return settings
 
 
+def training_ranges(encoder: ColumnEncoder) -> dict[str, tuple[float, float]]:
+    """Least and greatest value of each number in training, as people know them."""
+    found = {}
+    for variable in encoder.variables:
+        if isinstance(variable, Number):
+            ends = np.array([variable.low, variable.high])
+            low, high = ends if variable.tails is None else variable.tails.restore(ends)
+            found[variable.name] = float(low), float(high)
+    return found
+
+
 def _reach(variable: Part, values: Float) -> tuple[float, float, float]:
     """The range of the variable in training, and a round step for it."""
     if not isinstance(variable, Number):

@@ -10,6 +10,7 @@ import numpy as np
 
 from islab.core import families
 from islab.core.arrays import Float
+from islab.core.integration import QUADRATURE_POINTS
 from islab.core.names import printable
 from islab.core.outputs import is_piecewise_linear
 from islab.core.sparse import SparseNetwork
@@ -52,7 +53,9 @@ def network_data(
         "activation": network.architecture.activation,
         "relative": likelihood.relative_predictor,
         "symbol": likelihood.words.symbol,
-        "exact": is_piecewise_linear(network),
+        "bends": _bends(network),
+        "hidden": [[part.start, part.stop] for part in network.architecture.units[:-1]],
+        "quadrature": None if is_piecewise_linear(network) else _quadrature(),
         "level": level,
         "n_units": network.architecture.n_units,
         "outputs": [
@@ -63,6 +66,7 @@ def network_data(
         ],
         "covariates": [printable(scale.names[column]) for column in used],
         "x_center": scale.x_center[used].tolist(),
+        "x_typical": scale.typical[used].tolist(),
         "x_scale": scale.x_scale[used].tolist(),
         "y_center": scale.y_center.tolist(),
         "y_scale": scale.y_scale.tolist(),
@@ -72,6 +76,19 @@ def network_data(
         "weights": _packed(weights[:, order]),
         "biases": _packed(biases),
     }
+
+
+def _bends(network: SparseNetwork) -> list[float] | None:
+    """Where units change their slope, None if they do everywhere."""
+    if not is_piecewise_linear(network):
+        return None
+    return list(families.activation(network.architecture.activation).bends or ())
+
+
+def _quadrature() -> list[list[float]]:
+    """Shares of a way and their weights, by which curved networks are integrated."""
+    nodes, lengths = np.polynomial.legendre.leggauss(QUADRATURE_POINTS)
+    return np.column_stack([(nodes + 1) / 2, lengths / 2]).tolist()
 
 
 def family_script(likelihoods: Iterable[str], activations: Iterable[str]) -> str:

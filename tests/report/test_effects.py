@@ -1,0 +1,156 @@
+"""What the report says of effects: the numbers of the explanations, drawn to scale."""
+
+import re
+
+import numpy as np
+import pytest
+
+from islab import ISLaBRegressor
+from islab.explain.importance import joint_effect
+from islab.plots.style import on_one_line
+from islab.report import render_report
+from islab.report.charts import left_of
+from islab.report.effects import effect_charts, effects_of, pair_chart
+from islab.report.variables import training_ranges
+from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
+
+
+@pytest.fixture(scope="module")
+def everything(classifier):
+    return classifier.explain_global(hostile_table()[0])
+
+
+@pytest.fixture(scope="module")
+def interacting():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 3))
+    y = 5 * np.abs(x[:, 0] + x[:, 1]) + 0.1 * rng.normal(size=300)
+    model = ISLaBRegressor(max_epochs=60, n_restarts=1, random_state=0).fit(x, y)
+    return model.explain_global(x)
+
+
+def marks(chart, kind, css):
+    return [mark for mark in chart.marks if mark.kind == kind and css in mark.css.split()]
+
+
+def values(scale, places):
+    """What stands at pixels."""
+    share = (np.asarray(places) - scale.start) / (scale.end - scale.start)
+    return scale.low + share * (scale.high - scale.low)
+
+
+def test_a_curve_and_its_band_are_those_of_the_effect(everything):
+    effect = everything.effect(SCRIPT)
+    (chart,) = effect_charts([effect])
+    (line,), (band,) = marks(chart, "line", "trace"), marks(chart, "area", "spread")
+    atol = 0.01 * (chart.y.high - chart.y.low)
+    np.testing.assert_allclose(values(chart.x, line.numbers[::2]), effect.values, atol=0.05)
+    np.testing.assert_allclose(
+        values(chart.y, line.numbers[1::2]), effect.summary.mean[:, 0], atol=atol
+    )
+    there, back = np.split(values(chart.y, band.numbers[1::2]), 2)
+    np.testing.assert_allclose(there, effect.summary.lower[:, 0], atol=atol)
+    np.testing.assert_allclose(back[::-1], effect.summary.upper[:, 0], atol=atol)
+
+
+def test_the_rug_is_where_the_data_are(everything):
+    effect = everything.effect(SCRIPT)
+    (chart,) = effect_charts([effect])
+    (rug,) = marks(chart, "rug", "ticks")
+    found = values(chart.x, rug.numbers[::2])
+    gaps = np.abs(found[:, None] - effect.observed).min(axis=1)
+    assert len(found) > 50
+    assert gaps.max() < 0.01 * np.ptp(effect.observed)
+
+
+def test_levels_stand_at_their_effects(everything):
+    effect = everything.effect(BREAKOUT)
+    (chart,) = effect_charts([effect])
+    dots = marks(chart, "dot", "point")
+    found = values(chart.x, [dot.numbers[0] for dot in dots])
+    np.testing.assert_allclose(found, effect.summary.mean[:, 0], atol=0.05)
+    assert [text.rsplit(" ", 1)[0] for _, text in chart.y_ticks] == list(effect.values)
+
+
+def test_all_effects_share_one_scale(everything):
+    number, category = effect_charts([everything.effect(name) for name in (SCRIPT, BREAKOUT)])
+    assert (number.y.low, number.y.high) == (category.x.low, category.x.high)
+
+
+def test_marks_lie_inside_their_picture(everything):
+    names = everything.effects["variable"].unique()
+    for chart in effect_charts([everything.effect(name) for name in names]):
+        for mark in chart.marks:
+            assert 0 <= min(mark.numbers[::2]) <= max(mark.numbers[::2]) <= chart.width
+            if mark.kind != "box":
+                assert 0 <= min(mark.numbers[1::2]) <= max(mark.numbers[1::2]) <= chart.height
+
+
+def test_long_labels_have_room():
+    assert left_of(["750,000"]) > 7 * 6
+    assert left_of(["a level of length 20"]) > 20 * 6
+
+
+def test_shares_are_those_of_the_importance(classifier, everything):
+    X, _ = hostile_table()
+    found = effects_of(everything, classifier.summary(X).effects, {})
+    expected = 100 * everything.importance.to_frame()["share"]
+    assert [bar.size for bar in found.shares] == pytest.approx(list(expected)[: len(found.shares)])
+
+
+def test_interactions_are_told_with_a_picture(interacting):
+    pairs = interacting.interactions.to_frame()
+    chart = pair_chart(joint_effect(interacting.curves, "x0", "x1"))
+    assert pairs["probability"].max() > 0.9
+    assert len(marks(chart, "line", "trace")) == len(chart.key) == 3
+    # The slope of |x0 + x1| in x0 turns round as x1 goes from -1 to 1.
+    first, _, last = (values(chart.y, mark.numbers[1::2]) for mark in marks(chart, "line", "trace"))
+    assert first[-1] < first[0]
+    assert last[-1] > last[0]
+
+
+def test_the_table_has_the_numbers_of_the_summary(classifier):
+    X, _ = hostile_table()
+    page = render_report(classifier, X, n_draws=10)
+    table = page[page.index('id="effect-table"') :]
+    table = table[: table.index("</table>")]
+    assert table.count('scope="row"') == len(classifier.summary(X).effects)
+    assert "P(used)" in table
+    assert "P(not linear)" in table
+    assert "odds ratio" in table
+
+
+def test_bars_of_a_row_lead_from_the_typical_row_to_its_prediction(classifier):
+    X, _ = hostile_table()
+    page = render_report(classifier, X, rows=[7], n_draws=10)
+    story = page[page.index("<h3>Row 7") :]
+    explanation = classifier.explain_local(X.iloc[[7]])
+    end, start = explanation.predictor[0, 0], explanation.intercept[0, 0]
+    told = re.search(r"log odds (\S+) = (\S+) at the typical row ([+\u2212]) (\S+) \(the", story)
+    numbers = [float(told[k].replace("\u2212", "-")) for k in (1, 2, 4)]
+    assert numbers == pytest.approx([end, start, abs(end - start)], rel=0.01)
+    assert told[3] == ("+" if end > start else "\u2212")
+
+
+def test_curves_end_where_training_ended(classifier):
+    X, _ = hostile_table()
+    far = X.copy()
+    far.loc[3, SCRIPT] = 1000.0
+    everything = classifier.explain_global(far)
+    table = classifier.summary(far).effects
+    ranges = training_ranges(classifier.columns_)
+    (chart,) = [
+        c for c in effects_of(everything, table, ranges).charts if c.title == on_one_line(SCRIPT)
+    ]
+    assert ranges[SCRIPT] == (X[SCRIPT].min(), X[SCRIPT].max())
+    assert chart.x.high == pytest.approx(X[SCRIPT].max())
+
+
+def test_every_pair_that_meets_is_listed_or_counted(interacting):
+    table = interacting.effects.assign(share=0.0)
+    found, pairs = effects_of(interacting, table, {}), interacting.interactions.to_frame()
+    assert len(found.interactions) + found.n_weak == len(pairs)
+    assert ("x0", "x1") in zip(
+        found.interactions["first"], found.interactions["second"], strict=True
+    )
+    assert len(found.pairs) >= 1
