@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Float = NDArray[np.floating]
 
 LARGEST_RHAT, FEWEST_EFFECTIVE = 1.05, 100
+FAR_APART = 1.2  # R-hat of chains that do not visit each other's networks
 LARGEST_GAP = 0.5  # between chains, of the probability that a variable is used
 
 
@@ -66,7 +67,10 @@ class Diagnostics:
         worst, n_chains = self.quantities.loc["predictions"], len(self.chains)
         line = f"{n_chains} chains, R-hat of predictions {worst['rhat']:.2f}, "
         line += f"{worst['ess_bulk']:.0f} effective draws"
-        return line if worst["rhat"] <= LARGEST_RHAT else f"{line}: chains found different networks"
+        if self.converged:
+            return line
+        apart = worst["rhat"] > FAR_APART
+        return f"{line}: {'chains found different networks' if apart else 'not converged'}"
 
     def __str__(self) -> str:
         parts = [self.words, "", self.quantities.to_string(float_format="{:.3g}".format)]

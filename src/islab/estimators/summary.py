@@ -249,7 +249,8 @@ def _training(estimator: PosteriorEstimator) -> dict[str, str]:
     facts = {}
     if estimator.interrupted_:
         facts["training"] = "interrupted before its end; the best model so far"
-    if estimator.elbo_ is not None:
+    # Of a sampled posterior it is the bound of the run that its chains started from.
+    if estimator.elbo_ is not None and not isinstance(estimator.posterior_, SampledPosterior):
         facts["ELBO"] = f"{estimator.elbo_:.2f}"
     return facts
 

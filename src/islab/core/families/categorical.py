@@ -25,7 +25,7 @@ class Categorical(ClassLikelihood):
     relative_predictor = True
     words = Words(
         predictor="class score",
-        ratio="odds ratio",
+        ratio=None,  # exp(slope) is relative to the mean over classes, not to one of them
         response="probability",
         prediction="the probability of each class",
         symbol="P",
