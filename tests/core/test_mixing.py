@@ -30,9 +30,9 @@ def test_values_are_those_of_arviz(n_draws, correlation):
         return [getattr(stats, name)(c, chain_axis=0, draw_axis=1, **options) for c in columns]
 
     np.testing.assert_allclose(rhat(draws), arviz("rhat"), rtol=1e-12)
-    np.testing.assert_allclose(bulk_size(draws), arviz("ess", method="bulk"), rtol=1e-3)
-    np.testing.assert_allclose(effective_size(draws), arviz("ess", method="mean"), rtol=1e-3)
-    np.testing.assert_allclose(mean_error(draws), arviz("mcse", method="mean"), rtol=1e-3)
+    np.testing.assert_allclose(bulk_size(draws), arviz("ess", method="bulk"), rtol=1e-10)
+    np.testing.assert_allclose(effective_size(draws), arviz("ess", method="mean"), rtol=1e-10)
+    np.testing.assert_allclose(mean_error(draws), arviz("mcse", method="mean"), rtol=1e-10)
 
 
 @pytest.mark.parametrize("correlation", [-0.3, 0.0, 0.6, 0.9])

@@ -82,7 +82,8 @@ def test_reading_costs_what_the_price_says(regressor):
     price = regressor.posterior_.price
     assert price.n_rows == 300
     assert price.se >= 0
-    assert f"{price.difference:.1f}" in price.words
+    assert f"{abs(price.difference) / 300:.3f} a row" in price.words
+    assert ("lower" in price.words) == (price.difference >= 0)
 
 
 def test_chains_that_cannot_serve_are_refused_with_a_remedy():

@@ -19,7 +19,17 @@ from tests.fuzz.outcome import Outcome
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 MOST_STARTS = 200
 PROGRAM = "from islab.cli import main; raise SystemExit(main())"
-SETTINGS = ("--target", "y", "--set", "max_epochs=60", "n_restarts=1", "--seed", "0", "--resume")
+SETTINGS = (
+    "--target",
+    "y",
+    "--set",
+    "max_epochs=60",
+    "--set",
+    "n_restarts=1",
+    "--seed",
+    "0",
+    "--resume",
+)
 
 
 def fuzz_kills(count: int, seed: int = 0) -> Outcome:

@@ -94,7 +94,7 @@ def _effective_size(draws: Float) -> Float:
     pairs = rho[:last:2] + rho[1:last:2]
     stopped = np.maximum.accumulate(pairs < 0, axis=0)
     sums = np.where(stopped, 0.0, np.minimum.accumulate(pairs, axis=0)).sum(axis=0)
-    n_pairs = np.minimum((~stopped).sum(axis=0), len(pairs) - 1)
-    next_even = np.take_along_axis(rho[:last:2], n_pairs[None], axis=0)[0]
+    n_pairs = (~stopped).sum(axis=0)
+    next_even = np.take_along_axis(rho[::2], n_pairs[None], axis=0)[0]
     length = np.maximum(-1 + 2 * sums + np.maximum(next_even, 0.0), 1 / np.log10(n_all))
     return np.where(varies, n_all / length, n_all)
