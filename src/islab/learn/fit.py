@@ -423,9 +423,8 @@ def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
 def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
     """The candidate with the highest ELBO; the linear one if no hidden unit is used anyway.
 
-    Where the KL had less weight in training it has less here: candidates are judged by
-    what they were made for.
-    Densities refer to the ``n_weights`` of the network, whichever wins.
+    Where the KL had less weight in training it has less here: candidates are judged by what they
+    were made for. Densities refer to the ``n_weights`` of the network, whichever wins.
     """
     finite = {name: run for name, run in candidates.items() if np.isfinite(run.objective)}
     if not finite:
