@@ -27,11 +27,11 @@ def run(section: str, count: int, seed: int, jobs: int) -> Outcome:
     """One section, split among processes that have seeds of their own."""
     module, function, _ = SECTIONS[section]
     fuzz: Callable[..., Outcome] = getattr(import_module(f"tests.fuzz.{module}"), function)
-    if jobs == 1:
+    limit = _limit_memory if section == "files" else None
+    if jobs == 1 and limit is None:
         return fuzz(count, seed)
     whole = Outcome(section)
     shares = [count // jobs + (number < count % jobs) for number in range(jobs)]
-    limit = _limit_memory if section == "files" else None
     with ProcessPoolExecutor(jobs, initializer=limit) as pool:
         for part in pool.map(fuzz, shares, range(seed, seed + jobs)):
             whole.add(part)

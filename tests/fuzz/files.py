@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 import islab
+from islab import ISLaBClassifier, ISLaBRegressor
 from islab.learn.checkpoint import Checkpoint
 from tests.fuzz.mutate import flipped, mutated
 from tests.fuzz.outcome import Outcome
@@ -49,16 +50,43 @@ def fuzz_files(count: int, seed: int = 0) -> Outcome:
 
 
 def _originals(folder: Path) -> list[bytes]:
-    """Files of every kind and version: those that are kept, and models of images."""
+    """Files of every kind and version: those that are kept, drawn networks and images."""
     found = [path.read_bytes() for path in sorted(OLD.glob("*/*.islab"))]
+    for sparse in (False, True):
+        found += [_saved(model, folder, sparse=sparse) for model in _sampled()]
     for number, options in enumerate(
         [{}, {"channels": (), "outputs": 1}, {"pool": 2, "stride": 1}]
     ):
         for sparse in (False, True):
-            path = folder / "model"
-            classifier(posterior(number, **options)).save(path, sparse=sparse)
-            found.append(path.read_bytes())
+            found.append(_saved(classifier(posterior(number, **options)), folder, sparse=sparse))
     return found
+
+
+def _saved(model: Any, folder: Path, *, sparse: bool) -> bytes:
+    model.save(folder / "model", sparse=sparse)
+    return (folder / "model").read_bytes()
+
+
+def _sampled() -> list[Any]:
+    """Models of networks that chains have drawn: of numbers, classes, several outputs, counts."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=60),
+            "b": np.where(rng.random(60) < 0.1, np.nan, rng.normal(5, 2, 60)),
+            "c": rng.choice(["u", "v", "w"], 60),
+        }
+    )
+    a = table["a"].to_numpy()
+    quick = {"posterior": "sampled", "max_epochs": 40, "n_restarts": 1, "random_state": 0}
+    counts = ISLaBRegressor(likelihood="negative_binomial", **quick)
+    return [
+        ISLaBRegressor(**quick).fit(table, 3 * a + 100),
+        ISLaBRegressor(**quick).fit(table, np.stack([a, np.abs(a)], axis=1)),
+        ISLaBClassifier(**quick).fit(table, np.where(np.abs(a) > 0.7, "yes", "no")),
+        ISLaBClassifier(**quick).fit(table, np.digitize(a, [-0.5, 0.5])),
+        counts.fit(table, rng.poisson(np.exp(a)), exposure=np.full(60, 2.0)),
+    ]
 
 
 def _checkpoints() -> list[bytes]:
