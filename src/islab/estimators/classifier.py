@@ -21,6 +21,8 @@ from islab.tables.targets import checked_labels, codes_of, interval_levels, leve
 if TYPE_CHECKING:
     import pandas as pd
 
+    from islab.core.certificate import Certificate
+
 Float = NDArray[np.floating]
 
 
@@ -92,6 +94,28 @@ class PosteriorClassifier(ClassifierMixin, PosteriorEstimator):
             },
             index=row_index(X),
         )
+
+    def certificate(self, X: Any, y: ArrayLike, level: float = 0.95) -> Certificate:
+        """The largest error rate on new rows, with a stated confidence.
+
+        Parameters
+        ----------
+        X : table or images, as in ``fit``
+            Rows that had no part in training, drawn like the rows to come. For rows that the
+            model was fitted to, or chosen by, the bounds do not hold.
+        y : (rows,)
+        level : float
+            Confidence.
+
+        Returns
+        -------
+        Certificate
+            Bounds of the averaged prediction, by Chernoff, and of a network drawn at random, by
+            PAC-Bayes; they hold together, whatever the data are like.
+        """
+        from islab.estimators.certificates import certificate_of_classes
+
+        return certificate_of_classes(self.predictions(X), y, level)
 
     if TYPE_CHECKING:
 

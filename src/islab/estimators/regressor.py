@@ -29,6 +29,8 @@ from islab.tables.targets import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from islab.core.certificate import Certificate
+
 Float = NDArray[np.floating]
 
 # Counts that vary so much more than their likelihood allows are said.
@@ -288,6 +290,43 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             },
             index=row_index(X, len(outputs)),
         )
+
+    def certificate(
+        self,
+        X: Any,
+        y: ArrayLike,
+        level: float = 0.95,
+        *,
+        size: float | None = None,
+        offset: Given = None,
+        exposure: Given = None,
+    ) -> Certificate:
+        """The largest mean absolute error on new rows, with a stated confidence.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+            Rows that had no part in training, drawn like the rows to come. For rows that the
+            model was fitted to, or chosen by, the bounds do not hold.
+        y : (rows,)
+        level : float
+            Confidence.
+        size : float, optional
+            Larger errors count as this one, in units of the target; the standard deviation of
+            the target in training if not given. It must not be chosen by these rows.
+        offset, exposure : (rows,), str or None
+            Of these rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+            Bounds of the averaged prediction, by Chernoff, and of a network drawn at random, by
+            PAC-Bayes; they hold together, whatever the data are like.
+        """
+        from islab.estimators.certificates import certificate_of_numbers
+
+        found = self.predictions(X, offset=offset, exposure=exposure)
+        return certificate_of_numbers(found, y, level, size)
 
     def score(
         self,
