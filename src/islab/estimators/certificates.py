@@ -17,9 +17,9 @@ Float = NDArray[np.floating]
 def certificate_of_classes(found: ClassPredictions, y: ArrayLike, level: float) -> Certificate:
     """Bounds on the share of wrong classes."""
     interval_levels(level)
-    codes = np.searchsorted(found.classes, found.observed(y))
+    codes = np.searchsorted(found.classes, found.observed(y)).astype(float)
 
-    def wrong(draws: Float, own: NDArray[np.intp]) -> Float:
+    def wrong(draws: Float, own: Float) -> Float:
         return (found.response(draws).argmax(axis=-1) != own).T
 
     losses = found.reduce(wrong, None, codes)  # (rows, draws), booleans
