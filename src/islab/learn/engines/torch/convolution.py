@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -34,6 +34,15 @@ Augment = Callable[[Tensor], Tensor]
 FLOW_WIDTH = 50
 
 
+class Moves(Protocol):
+    """How a kernel moves over an image."""
+
+    @property
+    def stride(self) -> int: ...
+    @property
+    def padding(self) -> int: ...
+
+
 class NoisyConvolution(torch.autograd.Function):
     """``conv(x, E[w]) + sqrt(conv(x**2, Var[w])) * eps``, with the gradient in closed form.
 
@@ -50,7 +59,7 @@ class NoisyConvolution(torch.autograd.Function):
         bias_mean: Tensor,
         bias_variance: Tensor,
         eps: Tensor,
-        layer: Convolution,
+        layer: Moves,
     ) -> Tensor:
         square = channels_last(x * x)
         steps = {"stride": layer.stride, "padding": layer.padding}
@@ -75,7 +84,7 @@ class NoisyConvolution(torch.autograd.Function):
 
 
 def _backward(
-    by: Tensor, x: Tensor, weights: Tensor, layer: Convolution, needed: bool
+    by: Tensor, x: Tensor, weights: Tensor, layer: Moves, needed: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of a convolution by its input (if needed), weights and biases."""
     stride, padding = [layer.stride] * 2, [layer.padding] * 2

@@ -1,0 +1,162 @@
+"""Layers for people's own networks against the torch engine and the paths of the package."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from islab.core.architecture import Architecture  # noqa: E402
+from islab.core.equations import gaussian_kl, kl, moments  # noqa: E402
+from islab.core.paths import active_weights  # noqa: E402
+from islab.core.posterior import Initial, Posterior  # noqa: E402
+from islab.core.priors import Prior  # noqa: E402
+from islab.learn.engines.base import Problem  # noqa: E402
+from islab.learn.engines.torch.dense import TorchEngine  # noqa: E402
+from islab.torch import (  # noqa: E402
+    SpikeSlabConv2d,
+    SpikeSlabLinear,
+    active_paths,
+    explain_local,
+    median,
+    parameter_groups,
+)
+from islab.torch import kl as kl_of  # noqa: E402
+from islab.torch.layers import BIAS_TAU  # noqa: E402
+
+
+class Skipping(torch.nn.Module):
+    """An input-skip network as people write one."""
+
+    def __init__(self, v=3, h=4, m=2, **options):
+        super().__init__()
+        self.first = SpikeSlabLinear(v, h, inclusion=(-3, 3), **options)
+        self.second = SpikeSlabLinear(h + v, h, inclusion=(-3, 3), **options)
+        self.last = SpikeSlabLinear(h + v, m, inclusion=(-3, 3), **options)
+
+    def forward(self, x):
+        hidden = torch.relu(self.first(x))
+        hidden = torch.relu(self.second(torch.cat([hidden, x], -1)))
+        return self.last(torch.cat([hidden, x], -1))
+
+
+def as_layer(engine, net):
+    layer = SpikeSlabLinear(net.n_covariates, net.n_outputs, tau=1.5, psi=0.2).double()
+    parts = engine.parts(engine.theta.detach())
+    shape = layer.mu.shape
+    with torch.no_grad():
+        for own, part in zip((layer.mu, layer.rho, layer.lam), parts[:3], strict=True):
+            own.copy_(part.view(shape))
+        layer.bias_mu.copy_(parts[3])
+        layer.bias_rho.copy_(parts[4])
+    return layer
+
+
+def test_a_layer_has_the_moments_kl_and_gradients_of_the_engine():
+    net = Architecture(3, (), 2)
+    rng = np.random.default_rng(0)
+    start = Posterior.initialise(net, rng, Initial(), "gaussian")
+    problem = Problem(rng.normal(size=(5, 3)), rng.normal(size=(5, 2)))
+    engine = TorchEngine(start, problem, seed=0, dtype=torch.float64)
+    blocks = len(net.blocks)
+    prior = Prior(np.full(blocks, 1.5), np.full(blocks, 0.2), bias_tau=BIAS_TAU)
+    engine.set_prior(prior, np.ones(blocks))
+    layer = as_layer(engine, net)
+    mean, variance, value = engine.weights(engine.generator, value=True)
+    own = layer.weights()
+    torch.testing.assert_close(own.mean.flatten(), mean[0])
+    torch.testing.assert_close(own.variance.flatten(), variance[0])
+    torch.testing.assert_close(own.kl, value)
+    (mean[0].sum() + variance[0].sum() + value).backward()
+    (own.mean.sum() + own.variance.sum() + own.kl).backward()
+    found = [p.grad.flatten() for p in (layer.mu, layer.rho, layer.lam)]
+    torch.testing.assert_close(torch.cat(found), engine.theta.grad[: 3 * net.n_weights])
+
+
+@pytest.mark.parametrize("make", [lambda: SpikeSlabLinear(4, 3), lambda: SpikeSlabConv2d(2, 3, 3)])
+def test_the_kl_is_the_papers_formula(make):
+    layer = make().double()
+    sigma, alpha = (
+        f(p).detach().numpy()
+        for f, p in ((torch.nn.functional.softplus, layer.rho), (torch.sigmoid, layer.lam))
+    )
+    expected = kl(layer.mu.detach().numpy(), sigma, alpha, tau=1.0, psi=0.1).sum()
+    bias_sigma = torch.nn.functional.softplus(layer.bias_rho).detach().numpy()
+    bias = gaussian_kl(layer.bias_mu.detach().numpy(), bias_sigma, tau=BIAS_TAU).sum()
+    assert layer.kl().item() == pytest.approx(expected + bias, rel=1e-10)
+    expected_mean, _ = moments(layer.mu.detach().numpy(), sigma, alpha)
+    np.testing.assert_allclose(layer.weights().mean.detach().numpy(), expected_mean)
+
+
+def test_a_convolution_spreads_as_its_patches_do():
+    torch.manual_seed(0)
+    layer = SpikeSlabConv2d(2, 3, 3, stride=2, padding=1).double()
+    x = torch.randn(1, 2, 5, 5, dtype=torch.float64)
+    own = layer.weights()
+    draws = torch.cat([layer(x.expand(4000, -1, -1, -1))]).detach()
+    sd = torch.conv2d(x * x, own.variance, own.bias_variance, stride=2, padding=1).sqrt()
+    torch.testing.assert_close(draws.std(0), sd[0].detach(), rtol=0.1, atol=0.0)
+
+
+def test_paths_through_a_module_are_those_of_the_package():
+    net = Architecture(3, (4, 4), 2)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        module = Skipping()
+        parts = {name: getattr(module, name).alpha > 0.5 for name in ("first", "second", "last")}
+        kept = np.zeros(net.n_weights, dtype=bool)
+        for block in net.blocks:
+            mask = list(parts.values())[block.layer].numpy()
+            hidden = mask.shape[1] - 3
+            own = mask[:, :hidden] if block.source == "hidden" else mask[:, hidden:]
+            block.view(kept)[...] = own
+        found = active_paths(module, torch.zeros(1, 3))
+        assert found.n_used_weights == active_weights(net, kept).sum()
+
+
+def test_slopes_and_contributions_add_up_to_the_median_network():
+    torch.manual_seed(1)
+    module, x = Skipping(), torch.randn(6, 3)
+    found = explain_local(module, x, n_draws=50)
+    total = found.baseline + found.contributions.sum(-1)
+    torch.testing.assert_close(total, median(module).double()(x.double()))
+    moved = x.double() + 1e-7
+    ahead = median(module).double()(moved)
+    torch.testing.assert_close(ahead, found.baseline + (found.slopes * moved[:, None]).sum(-1))
+    frame = found.to_frame()
+    assert (frame["low"] <= frame["high"]).all()
+
+
+def test_a_network_that_bends_says_so():
+    module = torch.nn.Sequential(
+        SpikeSlabLinear(2, 3, inclusion=(3, 3)),
+        torch.nn.Sigmoid(),
+        SpikeSlabLinear(3, 1, inclusion=(3, 3)),
+    )
+    with pytest.warns(UserWarning, match="not piecewise linear"):
+        explain_local(module, torch.randn(2, 2))
+
+
+@pytest.mark.parametrize("flow", ["iaf", "rnvp"])
+def test_a_flow_starts_with_the_kl_of_independent_weights(flow):
+    torch.manual_seed(0)
+    layer = SpikeSlabLinear(4, 3, flow=flow).double()
+    draws = torch.stack([layer.kl() for _ in range(200)]).detach()
+    plain = SpikeSlabLinear(4, 3).double()
+    plain.load_state_dict({n: p for n, p in layer.state_dict().items() if "flow" not in n})
+    assert float(draws.mean()) == pytest.approx(plain.kl().item(), abs=0.2)
+
+
+def test_flows_learn_at_a_rate_of_their_own_and_keep_their_masks():
+    torch.manual_seed(0)
+    module = Skipping(flow="iaf")
+    groups = parameter_groups(module, 0.01)
+    assert [group["lr"] for group in groups] == [0.01, 0.1, 0.001]
+    module(torch.randn(5, 3)).square().sum().add(kl_of(module)).backward()
+    torch.optim.Adam(groups).step()
+    forbidden = ~torch.tensor(module.first.flow.group.transforms[0].first)
+    assert (module.first.flow.pieces[7][0][forbidden] == 0).all()
+
+
+def test_a_median_needs_a_spike_and_slab_layer():
+    with pytest.raises(ValueError, match="expected one or more"):
+        median(torch.nn.Linear(2, 2))
