@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=int, default=10, help="how many, from 0 on (default 10); not of studies"
     )
     parser.add_argument(
+        "--epochs", type=int, help="other than the paper's; kept in the record; not of images"
+    )
+    parser.add_argument(
         "--jobs", type=int, default=1, help="processes, at most one for each core (default 1)"
     )
     parser.add_argument(
@@ -78,6 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.seeds < 1:
         raise ValueError(f"Got --seeds {args.seeds}, expected at least 1")
+    if args.epochs is not None and args.epochs < 1:
+        raise ValueError(f"Got --epochs {args.epochs}, expected at least 1")
     if args.jobs < 1:
         raise ValueError(f"Got --jobs {args.jobs}, expected at least 1")
     if args.quick and args.pages is not None:
@@ -121,7 +126,7 @@ def _run_datasets(args: argparse.Namespace, folder: Path) -> None:
         results.make()
     found = run_cells(
         cells,
-        partial(run_cell, quick=args.quick),
+        partial(run_cell, quick=args.quick, epochs=args.epochs),
         done=done,
         keep=results.add,
         n_jobs=min(args.jobs, cpu_count()),

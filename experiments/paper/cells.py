@@ -58,13 +58,13 @@ def _offered(dataset: str, method: str, recipe: str) -> bool:
     return recipe == "default" or (family(dataset), method) in SETTINGS
 
 
-def run_cell(cell: Cell, quick: bool = False) -> Record:
+def run_cell(cell: Cell, quick: bool = False, epochs: int | None = None) -> Record:
     """Fits and scores one model.
 
     Scores of the full model have plain names, those of the median network end in ``_median``.
     Used weights, depths and the selected columns are the median network's. Of several classes
     there are ``nll_paper`` and ``ece_paper`` besides, with logarithms averaged over draws.
-    ``seconds`` are of processor time.
+    ``seconds`` are of processor time. ``epochs`` are other than the paper's where given.
     """
     from experiments.paper.images import run_images
     from experiments.paper.methods import make_estimator
@@ -74,7 +74,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     if cell.dataset in IMAGES:
         return run_images(cell, quick)
     task = load_task(cell.dataset, cell.settings, quick)
-    model = make_estimator(cell.method, task, cell.settings, cell.seed, quick)
+    model = make_estimator(cell.method, task, cell.settings, cell.seed, quick, epochs)
     one_thread()
     keep_memory()
     effort = fit_timed(model, task.x_train, task.y_train)
@@ -82,7 +82,7 @@ def run_cell(cell: Cell, quick: bool = False) -> Record:
     if task.classes and len(model.classes_) > 2:
         record |= paper_scores(model, task.x_test, task.y_test)
     if cell.settings == "paper" and not quick:
-        record["epochs"] = setting(cell.dataset, cell.method).epochs
+        record["epochs"] = epochs or setting(cell.dataset, cell.method).epochs
     return {**record, "seconds": round(effort["cpu_seconds"], 3), **circumstances()}
 
 

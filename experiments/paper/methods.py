@@ -25,7 +25,13 @@ DRAWS = {"mnist": 100, "fer2013": 100}
 
 
 def make_estimator(
-    method: str, task: Task, recipe: str, seed: int, quick: bool = False, **changes: Any
+    method: str,
+    task: Task,
+    recipe: str,
+    seed: int,
+    quick: bool = False,
+    epochs: int | None = None,
+    **changes: Any,
 ) -> Any:
     """The estimator of a cell, not yet fitted.
 
@@ -37,23 +43,27 @@ def make_estimator(
     seed : int
     quick : bool
         A few epochs, to see that everything runs.
+    epochs : int, optional
+        Other than the recipe's.
     **changes
         Parameters of the estimator that shall be other than the recipe's.
     """
     if method not in METHODS:
         raise ValueError(f"Got method={method!r}, expected one of {', '.join(METHODS)}.")
     params: dict[str, Any] = {"random_state": seed}
+    epochs = QUICK_EPOCHS if quick else epochs
     if task.name in DRAWS:
         params["n_draws"] = DRAWS[task.name]
     if recipe == "paper" and method in SPIKE_AND_SLAB:
-        return _by_hand(method, task, quick, {**params, **changes})
+        return _by_hand(method, task, epochs, {**params, **changes})
     if recipe == "paper":
         params |= _training(method, task)
     default = make_method(method, "classification" if task.classes else "regression")
     if "posterior" in default.get_params():
         params["posterior"] = posterior_of(method)
+    if epochs is not None:
+        params["max_epochs"] = epochs
     if quick:
-        params |= {"max_epochs": QUICK_EPOCHS}
         params |= {"n_restarts": 1} if "n_restarts" in default.get_params() else {}
     if recipe == "paper" and method == "l1-skip":
         return _l1_by_hand(task, {**params, **changes})
@@ -65,7 +75,7 @@ def posterior_of(method: str) -> str:
     return "flow" if method.endswith("-flow") else "independent"
 
 
-def _by_hand(method: str, task: Task, quick: bool, params: dict[str, Any]) -> Any:
+def _by_hand(method: str, task: Task, epochs: int | None, params: dict[str, Any]) -> Any:
     from experiments.paper.hand_tuned import HandTunedClassifier, HandTunedRegressor, recipe_of
 
     posterior = posterior_of(method)
@@ -74,7 +84,7 @@ def _by_hand(method: str, task: Task, quick: bool, params: dict[str, Any]) -> An
         () if method.startswith("blr") else HIDDEN[family(task.name)],
         posterior,
         len(task.y_train),
-        QUICK_EPOCHS if quick else None,
+        epochs,
     )
     kind = HandTunedClassifier if task.classes else HandTunedRegressor
     return kind(**{"recipe": recipe, "posterior": posterior, **params})
