@@ -12,6 +12,7 @@ from experiments.paper import cells
 from experiments.paper.__main__ import main
 from experiments.paper.cells import Results, plan, run_cell
 from experiments.paper.methods import make_estimator
+from experiments.paper.settings import method_of
 from experiments.paper.tasks import QUICK_ROWS, load_task
 from islab.evaluate import score_classes
 from islab.evaluate.runner import Cell, NoData
@@ -133,7 +134,7 @@ def counted(monkeypatch):
     """Instead of fitting, counts what would be run; the class says what goes wrong."""
     ran = []
 
-    def fake(cell, quick):
+    def fake(cell, quick=False, epochs=None):
         ran.append(cell.seed)
         if cell.seed == 1 and counted_errors:
             raise counted_errors[0]
@@ -176,7 +177,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_nothing_else(tmp_path, c
 def test_a_signal_to_end_keeps_nothing_half_done_and_is_told_from_an_interrupt(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cells, "run_cell", lambda cell, quick: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(cells, "run_cell", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     assert reproduce(tmp_path) == 143
     assert Results(tmp_path / "quick").read(["wbc"]) == {}
 
@@ -198,7 +199,11 @@ def test_results_of_version_0_1_are_read_by_the_names_of_today(tmp_path):
 def test_all_committed_results_are_read():
     for file in RAW.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
-        runs = {(r["method"], r["recipe"], r["seed"]) for r in lines if "accuracy" in r}
+        runs = {
+            (method_of(r["method"]), r.get("settings", r.get("recipe")), r["seed"])
+            for r in lines
+            if "accuracy" in r
+        }
         if runs and file.stem != "initialisation":
             assert len(Results(RAW).read([file.stem])) == len(runs), file.stem
 
