@@ -113,7 +113,9 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
         shift = None if offset is None else offset / scale.y_scale
         excluded, limits = read_constraints(self.constraints, columns, y.shape[1])
-        problem = replace(_weighted(x, y, sample_weight, shift), limits=limits)
+        problem = replace(
+            _weighted(x, y, sample_weight, shift), limits=limits, groups=columns.owner_index
+        )
         varies = columns.varies & ~excluded
         seed = self._new_seed()
         if len(candidates) > 1:

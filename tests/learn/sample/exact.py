@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights
@@ -20,7 +20,13 @@ def inclusion_and_pairs(masks, probabilities):
     return weighted.sum(axis=0), weighted.T @ masks
 
 
-def linear_posterior(x, y, weight, prior):
+def log_levels(size, used):
+    """Log probability of a choice among the covariates of a variable that is used."""
+    choices = gammaln(size + 1) - gammaln(used + 1) - gammaln(size - used + 1)
+    return np.where(used > 0, -np.log(size) - choices, 0.0)
+
+
+def linear_posterior(x, y, weight, prior, groups=None):
     """P(in) and P(both in) of a Gaussian linear model: all structures, scales on a grid."""
     n, v = x.shape
     columns = np.c_[np.ones(n), x]
@@ -34,6 +40,8 @@ def linear_posterior(x, y, weight, prior):
         - prior.noise_scale / noise
     )
     masks = np.array(list(product((0.0, 1.0), repeat=v)))
+    groups = np.arange(v) if groups is None else groups
+    sizes = np.bincount(groups)
     heights = []
     for mask in masks:
         chosen = np.flatnonzero(np.r_[1, mask])
@@ -54,7 +62,10 @@ def linear_posterior(x, y, weight, prior):
             - 0.5 * (weight * y) @ y / noise
             - 0.5 * weight.sum() * np.log(noise)
         )
-        structure = betaln(prior.inclusion_a + k, prior.inclusion_b + v - k)
+        used = np.bincount(groups, mask, len(sizes))
+        n_used = (used > 0).sum()
+        structure = betaln(prior.inclusion_a + n_used, prior.inclusion_b + len(sizes) - n_used)
+        structure += log_levels(sizes, used).sum()
         heights.append(logsumexp(evidence + hyper) + structure)
     return inclusion_and_pairs(masks, normalised(np.array(heights)))
 
@@ -78,23 +89,25 @@ def logistic_inclusion(x, y, tau, prior, offset):
     return inclusion_and_pairs(masks, normalised(np.array(heights)))[0]
 
 
-def structures(net: Architecture, prior: ChainPrior):
+def structures(net: Architecture, prior: ChainPrior, groups=None):
     """All structures with every weight on an active path, and their prior probabilities."""
     masks = np.array(list(product((False, True), repeat=net.n_weights)))
     masks = masks[(active_weights(net, masks) == masks).all(axis=1)]
-    sizes = np.array([block.size for block in net.blocks])
-    counts = np.stack([masks[:, block.weights].sum(axis=1) for block in net.blocks], axis=1)
+    groups = np.arange(net.n_covariates) if groups is None else groups
+    sizes = np.bincount(groups)
     widths = [max(width, prior.hidden_width) for width in net.hidden] + [net.n_outputs]
-    left_out = np.array(
-        [
-            widths[block.layer]
-            * (net.n_covariates if block.source == "covariate" else widths[block.layer - 1])
-            for block in net.blocks
-        ]
-    )
-    beta = betaln(prior.inclusion_a + counts, prior.inclusion_b + left_out - counts)
-    assert (left_out >= sizes).all()
-    return masks, normalised(beta.sum(axis=1) - prior.price * counts.sum(axis=1))
+    height = -prior.price * masks.sum(axis=1)
+    for block in net.blocks:
+        own = masks[:, block.weights]
+        if block.source == "covariate":
+            by_unit = own.reshape(len(masks), -1, net.n_covariates)
+            used = by_unit @ np.eye(len(sizes))[groups]
+            height = height + log_levels(sizes, used).sum(axis=(1, 2))
+            count, slots = (used > 0).sum(axis=(1, 2)), widths[block.layer] * len(sizes)
+        else:
+            count, slots = own.sum(axis=1), widths[block.layer] * widths[block.layer - 1]
+        height = height + betaln(prior.inclusion_a + count, prior.inclusion_b + slots - count)
+    return masks, normalised(height)
 
 
 def draw_prior(net: Architecture, prior: ChainPrior, n_draws: int, rng: np.random.Generator):

@@ -67,6 +67,24 @@ def test_an_offset_of_a_gaussian_model_is_taken_off_the_target():
     np.testing.assert_allclose(moved.weights, plain.weights, atol=1e-6)
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_covariates_of_one_variable_have_the_inclusion_probabilities_of_enumeration(correlation):
+    rng = np.random.default_rng(5)
+    x = correlated(rng, 60, 6, correlation)
+    y = 0.4 * x[:, 0] + 0.3 * x[:, 1] + 0.3 * x[:, 3] + rng.standard_normal(60)
+    y = (y - y.mean()) / y.std()
+    groups = np.array([0, 1, 1, 1, 2, 2])
+    inclusion, pairs = linear_posterior(x, y, np.ones(60), ChainPrior(), groups)
+    net = Architecture(6, (), 1)
+    problem = Problem(x, y[:, None], groups=groups)
+    (draws,) = sample_chains(
+        problem, "gaussian", net, [empty_start(net)], seed=1, n_draws=5000, n_warm_up=200
+    )
+    used = draws.uses_covariate(net).astype(float)
+    assert np.abs(used.mean(axis=0) - inclusion).max() < 0.02
+    assert np.abs(used.T @ used / len(used) - pairs).max() < 0.03
+
+
 @pytest.mark.parametrize("offset", [False, True])
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_logistic_models_have_the_inclusion_probabilities_of_quadrature(correlation, offset):
@@ -173,6 +191,24 @@ def test_without_data_structures_follow_the_prior(prior, hidden):
     sizes = np.bincount(draws.sizes, minlength=net.n_weights + 1) / draws.n_draws
     expected = np.bincount(masks.sum(axis=1), probabilities, minlength=net.n_weights + 1)
     np.testing.assert_allclose(sizes, expected, atol=0.03)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+@pytest.mark.parametrize("prior", [ChainPrior(), ChainPrior(hidden_width=5.0, price=0.7)])
+def test_without_data_variables_of_several_covariates_follow_the_prior(prior, likelihood):
+    net, groups = Architecture(3, (1,), 1), np.array([0, 1, 1])
+    rng = np.random.default_rng(3)
+    problem = Problem(
+        rng.standard_normal((5, 3)), np.zeros((5, 1)), np.full(5, 1e-12), groups=groups
+    )
+    (draws,) = sample_chains(
+        problem, likelihood, net, [empty_start(net)], seed=2, n_draws=12_000, prior=prior
+    )
+    masks, probabilities = structures(net, prior, groups)
+    found = (draws.dense(np.arange(draws.n_draws), net.n_weights) != 0).astype(float)
+    expected = masks * probabilities[:, None]
+    np.testing.assert_allclose(found.mean(axis=0), expected.sum(axis=0), atol=0.03)
+    np.testing.assert_allclose(found.T @ found / len(found), expected.T @ masks, atol=0.03)
 
 
 CASES = {

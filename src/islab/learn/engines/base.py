@@ -40,6 +40,8 @@ class Problem:
         Added to the linear predictor.
     limits : Limits, optional
         What networks may do with the covariates.
+    groups : (covariates,) int, optional
+        The variable that each covariate belongs to; each is one of its own if not given.
     """
 
     x: Float
@@ -47,6 +49,7 @@ class Problem:
     sample_weight: Float | None = None
     offset: Float | None = None
     limits: Limits | None = None
+    groups: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         for name, array in (("x", self.x), ("y", self.y)):
@@ -75,7 +78,8 @@ class Problem:
     def of_covariates(self, columns: NDArray[np.bool_]) -> Problem:
         """The same with some of the covariates."""
         limits = None if self.limits is None else self.limits.take(columns)
-        return replace(self, x=self.x[:, columns], limits=limits)
+        groups = None if self.groups is None else self.groups[columns]
+        return replace(self, x=self.x[:, columns], limits=limits, groups=groups)
 
     def with_predictors(self, likelihood: Likelihood) -> Problem:
         """The same with the targets as often as the likelihood has predictors of each.

@@ -37,6 +37,9 @@ LARGEST_ERROR = 0.03  # of a probability that a covariate is used, in one chain
 class ChainPrior:
     """The prior of a chain; that of each block of weights is the same and independent.
 
+    A unit reads a variable or not, whatever the number of its covariates (levels of a category);
+    if it does, it reads any number of them with the same probability, and any choice of so many.
+
     Parameters
     ----------
     inclusion_a, inclusion_b : float
@@ -350,7 +353,13 @@ def make_chain(
         apart=[]
         if limits is None or limits.apart is None
         else limits.apart.astype(int).ravel().tolist(),
+        group=[] if problem.groups is None else _numbered(problem.groups),
     )
+
+
+def _numbered(groups: NDArray[np.intp]) -> list[int]:
+    """Groups counted from 0 without gaps."""
+    return np.unique(groups, return_inverse=True)[1].tolist()
 
 
 def _rounded(values: Float) -> Float:

@@ -186,6 +186,8 @@ def _owner(problem: Problem, settings: tuple, starts: Sequence[Start]) -> str:
     arrays: list[NDArray] = [problem.x, problem.y, problem.row_weights]
     if problem.offset is not None:
         arrays.append(problem.offset)
+    if problem.groups is not None:
+        arrays.append(problem.groups)
     if problem.limits is not None:
         arrays += problem.limits.arrays
     for start in starts:

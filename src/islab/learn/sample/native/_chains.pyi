@@ -21,6 +21,12 @@ class Chain:
         bias: NDArray,
         tau2: NDArray,
         noise: NDArray,
+        linear: list[int],
+        include: list[int],
+        sign: list[int],
+        limited_outputs: int,
+        apart: list[int],
+        group: list[int],
     ) -> None: ...
     def run(
         self,

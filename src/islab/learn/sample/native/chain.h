@@ -142,6 +142,7 @@ class Chain {
                 }
         }
         const std::vector<long> k = model.counts(state);
+        const std::vector<int> levels = model.levels(state, unit);
         std::vector<Candidate> found;
         double largest = -INFINITY;
         auto consider = [&](int source) {
@@ -151,7 +152,10 @@ class Chain {
             const double g = dot(pull.data(), column, n);
             const double h = 1 / state.tau2[block] + dot_squared(stiffness.data(), column, n);
             const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) +
-                                model.log_odds(block, k[block]);
+                                model.log_odds(unit, source, k[block],
+                                               source < shape.covariates
+                                                   ? levels[shape.group[source]]
+                                                   : 0);
             found.push_back({source, 0.5 * gain});
             largest = std::max(largest, found.back().weight);
         };

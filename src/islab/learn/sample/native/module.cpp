@@ -61,7 +61,7 @@ class PyChain {
             std::uint64_t seed, const Longs& slots, const Doubles& weights, const Doubles& bias,
             const Doubles& tau2, const Doubles& noise, const std::vector<int>& linear,
             const std::vector<int>& include, const std::vector<int>& sign, int limited_outputs,
-            const std::vector<int>& apart) {
+            const std::vector<int>& apart, const std::vector<int>& group) {
         Shape shape;
         Problem problem = make_problem(x, y, weight, offset);
         shape.covariates = problem.covariates;
@@ -70,6 +70,10 @@ class PyChain {
         shape.input_skip = input_skip;
         shape.activation = activation_of(activation);
         shape.leak = leak;
+        require(group.empty() || group.size() == static_cast<std::size_t>(shape.covariates),
+                "a group for each covariate, or for none");
+        for (int g : group) require(g >= 0 && g < shape.covariates, "groups counted from 0");
+        shape.group = group;
         Prior prior;
         prior.inclusion_a = prior_values["inclusion_a"].cast<double>();
         prior.inclusion_b = prior_values["inclusion_b"].cast<double>();
@@ -283,13 +287,13 @@ PYBIND11_MODULE(_chains, m) {
                       const py::dict&, std::uint64_t, const Longs&, const Doubles&, const Doubles&,
                       const Doubles&, const Doubles&, const std::vector<int>&,
                       const std::vector<int>&, const std::vector<int>&, int,
-                      const std::vector<int>&>(),
+                      const std::vector<int>&, const std::vector<int>&>(),
              py::kw_only(), py::arg("x"), py::arg("y"), py::arg("weight"), py::arg("offset"),
              py::arg("hidden"), py::arg("input_skip"), py::arg("activation"), py::arg("leak"),
              py::arg("likelihood"), py::arg("prior"), py::arg("seed"), py::arg("slots"),
              py::arg("weights"), py::arg("bias"), py::arg("tau2"), py::arg("noise"),
              py::arg("linear"), py::arg("include"), py::arg("sign"), py::arg("limited_outputs"),
-             py::arg("apart"))
+             py::arg("apart"), py::arg("group"))
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
              py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))

@@ -25,8 +25,10 @@ struct Shape {
 
     std::vector<int> first;  // first unit of each layer, and the number of units
     std::vector<int> layer;  // of each unit
-    std::vector<long> block_size;
+    std::vector<long> block_size;  // edges, those of one variable into one unit counted once
     int covariate_blocks = 0;
+    std::vector<int> group;       // of each covariate: its variable
+    std::vector<int> group_size;  // covariates of each variable
 
     void prepare() {
         first = {0};
@@ -35,10 +37,13 @@ struct Shape {
             first.push_back(first.back() + width[l]);
             layer.insert(layer.end(), width[l], static_cast<int>(l));
         }
+        if (group.empty())
+            for (int j = 0; j < covariates; ++j) group.push_back(j);
+        group_size.assign(covariates ? *std::max_element(group.begin(), group.end()) + 1 : 0, 0);
+        for (int g : group) ++group_size[g];
         covariate_blocks = input_skip ? layers() : 1;
         block_size.clear();
-        for (int l = 0; l < covariate_blocks; ++l)
-            block_size.push_back(long(width[l]) * covariates);
+        for (int l = 0; l < covariate_blocks; ++l) block_size.push_back(long(width[l]) * groups());
         for (int l = 1; l < layers(); ++l) block_size.push_back(long(width[l]) * width[l - 1]);
     }
 
@@ -47,6 +52,7 @@ struct Shape {
     int hidden() const { return first[layers() - 1]; }
     int outputs() const { return width.back(); }
     int blocks() const { return static_cast<int>(block_size.size()); }
+    int groups() const { return static_cast<int>(group_size.size()); }
     bool is_output(int unit) const { return unit >= hidden(); }
     bool reads_covariates(int unit) const { return input_skip || layer[unit] == 0; }
 
@@ -234,11 +240,23 @@ class Model {
         return false;
     }
 
-    // Edges in each block.
+    // Edges into a unit from each variable.
+    std::vector<int> levels(const State& s, int unit) const {
+        std::vector<int> found(shape.groups(), 0);
+        for (const Edge& e : s.in[unit])
+            if (e.source < shape.covariates) ++found[shape.group[e.source]];
+        return found;
+    }
+
+    // Edges in each block, those of one variable into one unit counted once.
     std::vector<long> counts(const State& s) const {
         std::vector<long> k(shape.blocks(), 0);
-        for (int u = 0; u < shape.units(); ++u)
-            for (const Edge& e : s.in[u]) ++k[shape.block(u, e.source)];
+        for (int u = 0; u < shape.units(); ++u) {
+            if (s.in[u].empty()) continue;
+            for (const Edge& e : s.in[u])
+                if (e.source >= shape.covariates) ++k[shape.block(u, e.source)];
+            for (int used : levels(s, u)) k[shape.layer[u]] += used > 0;
+        }
         return k;
     }
 
@@ -250,20 +268,34 @@ class Model {
             return layer + 1 < shape.layers() ? std::max(own, prior.hidden_width) : own;
         };
         const int covariate_blocks = shape.covariate_blocks;
-        const double slots = block < covariate_blocks ? shape.covariates * assumed(block)
+        const double slots = block < covariate_blocks ? shape.groups() * assumed(block)
                                                       : assumed(block - covariate_blocks) *
                                                             assumed(block - covariate_blocks + 1);
         return prior.inclusion_b + slots - static_cast<double>(shape.block_size[block]);
     }
 
-    // Log prior odds of one more edge where a block has k.
-    double log_odds(int block, long k) const {
+    // Log prior odds of one more edge from a source, where its block has k and its variable
+    // `used`.
+    double log_odds(int unit, int source, long k, int used) const {
+        const int block = shape.block(unit, source);
+        const int size = source < shape.covariates ? shape.group_size[shape.group[source]] : 1;
+        if (used > 0) return std::log(used + 1.0) - std::log(double(size - used)) - prior.price;
         return std::log(prior.inclusion_a + k) -
-               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) - prior.price;
+               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) -
+               2 * std::log(double(size)) - prior.price;
+    }
+
+    // Log prior of which of a variable's covariates a unit reads if it reads some: each number of
+    // them is as probable, and so is each choice of that many.
+    double log_levels(int size, int used) const {
+        if (size == 1 || used == 0) return 0.0;
+        return std::lgamma(used + 1.0) + std::lgamma(size - used + 1.0) - std::lgamma(size + 1.0) -
+               std::log(double(size));
     }
 
     // Log prior of the structure, its inclusion probabilities integrated out.
-    double log_structure(const std::vector<long>& k) const {
+    double log_structure(const State& s) const {
+        const std::vector<long> k = counts(s);
         double sum = 0;
         for (int b = 0; b < shape.blocks(); ++b) {
             const double size = static_cast<double>(shape.block_size[b]),
@@ -271,12 +303,17 @@ class Model {
             if (size > 0)
                 sum += std::lgamma(prior.inclusion_a + used) +
                        std::lgamma(inclusion_b(b) + size - used) -
-                       std::lgamma(prior.inclusion_a + inclusion_b(b) + size) - prior.price * used;
+                       std::lgamma(prior.inclusion_a + inclusion_b(b) + size);
+        }
+        for (int u = 0; u < shape.units(); ++u) {
+            if (s.in[u].empty()) continue;
+            sum -= prior.price * static_cast<double>(s.in[u].size());
+            if (shape.groups() == shape.covariates) continue;
+            const std::vector<int> used = levels(s, u);
+            for (int g = 0; g < shape.groups(); ++g) sum += log_levels(shape.group_size[g], used[g]);
         }
         return sum;
     }
-
-    double log_structure(const State& s) const { return log_structure(counts(s)); }
 
     // Log prior density of a unit's bias and incoming weights.
     double log_weights(const State& s, int unit) const {

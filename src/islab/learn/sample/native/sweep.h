@@ -66,6 +66,7 @@ class OutputRegression {
     Vector swept;
     int sweeps = 0;
     std::vector<long> counts;
+    std::vector<int> levels;  // columns of each variable that are in
     double s2 = 1;
 
     double& at(std::size_t i, std::size_t j) { return swept[i * (size + 1) + j]; }
@@ -126,6 +127,7 @@ class OutputRegression {
         unit = shape.hidden() + which;
         s2 = model.likelihood->has_noise() ? s.s2[which] : 1.0;
         counts = model.counts(s);
+        levels = model.levels(s, unit);
         sources = {-1};
         if (shape.reads_covariates(unit))
             for (int j = 0; j < shape.covariates; ++j) sources.push_back(j);
@@ -207,18 +209,37 @@ class OutputRegression {
         return -gain(pivot, at(j, size) * pivot, precision[j]);
     }
 
+    bool is_covariate(std::size_t j) const { return sources[j] < model.shape.covariates; }
+
+    // Log prior odds that a column is in, the others as they are counted.
+    double log_odds(std::size_t j, bool counted) const {
+        const int source = sources[j];
+        const int used = is_covariate(j) ? levels[model.shape.group[source]] - counted : 0;
+        const long k = counts[model.shape.block(unit, source)] - (counted && used == 0);
+        return model.log_odds(unit, source, k, used);
+    }
+
+    // Counts a column that enters (1) or leaves (-1).
+    void count(std::size_t j, int change) {
+        bool first = true;
+        if (is_covariate(j)) {
+            int& used = levels[model.shape.group[sources[j]]];
+            used += change;
+            first = used == (change > 0 ? 1 : 0);
+        }
+        if (first) counts[model.shape.block(unit, sources[j])] += change;
+    }
+
     bool toggle(State&, Random& random) {
         if (size < 2) return false;
         const std::size_t j = 1 + random.below(static_cast<int>(size) - 1);
         if (fixed_in[j]) return false;
-        const int block = model.shape.block(unit, sources[j]);
-        long& k = counts[block];
         const double change =
-            in[j] ? gain_of_leaving(j) - model.log_odds(block, k - 1)
-                  : gain(at(j, j), at(j, size), precision[j]) + model.log_odds(block, k);
+            in[j] ? gain_of_leaving(j) - log_odds(j, true)
+                  : gain(at(j, j), at(j, size), precision[j]) + log_odds(j, false);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(j, in[j]);
-        k += in[j] ? -1 : 1;
+        count(j, in[j] ? -1 : 1);
         in[j] = !in[j];
         return true;
     }
@@ -227,7 +248,7 @@ class OutputRegression {
     bool swap(State&, Random& random) {
         std::vector<int> inside, outside;
         for (std::size_t j = 1; j < size; ++j)
-            if (sources[j] < model.shape.covariates)
+            if (is_covariate(j))
                 (in[j] ? inside : outside).push_back(static_cast<int>(j));
         if (inside.empty() || outside.empty()) return false;
         const int i = inside[random.below(static_cast<int>(inside.size()))];
@@ -249,9 +270,14 @@ class OutputRegression {
                                           : likeness(j, outside[other]);
         const double pivot = at(j, j) - at(i, j) * at(i, j) / at(i, i);
         const double with_target = at(j, size) - at(i, j) * at(i, size) / at(i, i);
-        const double change =
+        double change =
             gain_of_leaving(i) + gain(pivot, with_target, precision[j]) + std::log(sum / back);
-        if (!(std::log(random.uniform()) < change)) return false;
+        change -= log_odds(i, true);
+        count(i, -1);
+        change += log_odds(j, false);
+        const bool yes = std::log(random.uniform()) < change;
+        count(yes ? j : i, 1);
+        if (!yes) return false;
         sweep(i, true);
         sweep(j, false);
         in[i] = 0;
