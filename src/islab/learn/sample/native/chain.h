@@ -151,11 +151,10 @@ class Chain {
             const int block = shape.block(unit, source);
             const double g = dot(pull.data(), column, n);
             const double h = 1 / state.tau2[block] + dot_squared(stiffness.data(), column, n);
-            const double gain = 0.5 * (g * g / h - std::log(h * state.tau2[block])) +
-                                model.log_odds(unit, source, k[block],
-                                               source < shape.covariates
-                                                   ? levels[shape.group[source]]
-                                                   : 0);
+            const double gain =
+                0.5 * (g * g / h - std::log(h * state.tau2[block])) +
+                model.log_odds(unit, source, k[block],
+                               source < shape.covariates ? levels[shape.group[source]] : 0);
             found.push_back({source, 0.5 * gain});
             largest = std::max(largest, found.back().weight);
         };

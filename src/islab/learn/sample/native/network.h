@@ -23,8 +23,8 @@ struct Shape {
     Activation activation = Activation::leaky_relu;
     double leak = 0.01;
 
-    std::vector<int> first;  // first unit of each layer, and the number of units
-    std::vector<int> layer;  // of each unit
+    std::vector<int> first;        // first unit of each layer, and the number of units
+    std::vector<int> layer;        // of each unit
     std::vector<long> block_size;  // edges, those of one variable into one unit counted once
     int covariate_blocks = 0;
     std::vector<int> group;       // of each covariate: its variable
@@ -310,7 +310,8 @@ class Model {
             sum -= prior.price * static_cast<double>(s.in[u].size());
             if (shape.groups() == shape.covariates) continue;
             const std::vector<int> used = levels(s, u);
-            for (int g = 0; g < shape.groups(); ++g) sum += log_levels(shape.group_size[g], used[g]);
+            for (int g = 0; g < shape.groups(); ++g)
+                sum += log_levels(shape.group_size[g], used[g]);
         }
         return sum;
     }

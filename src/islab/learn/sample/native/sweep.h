@@ -234,9 +234,9 @@ class OutputRegression {
         if (size < 2) return false;
         const std::size_t j = 1 + random.below(static_cast<int>(size) - 1);
         if (fixed_in[j]) return false;
-        const double change =
-            in[j] ? gain_of_leaving(j) - log_odds(j, true)
-                  : gain(at(j, j), at(j, size), precision[j]) + log_odds(j, false);
+        const double change = in[j]
+                                  ? gain_of_leaving(j) - log_odds(j, true)
+                                  : gain(at(j, j), at(j, size), precision[j]) + log_odds(j, false);
         if (!(std::log(random.uniform()) < change)) return false;
         sweep(j, in[j]);
         count(j, in[j] ? -1 : 1);
@@ -248,8 +248,7 @@ class OutputRegression {
     bool swap(State&, Random& random) {
         std::vector<int> inside, outside;
         for (std::size_t j = 1; j < size; ++j)
-            if (is_covariate(j))
-                (in[j] ? inside : outside).push_back(static_cast<int>(j));
+            if (is_covariate(j)) (in[j] ? inside : outside).push_back(static_cast<int>(j));
         if (inside.empty() || outside.empty()) return false;
         const int i = inside[random.below(static_cast<int>(inside.size()))];
         const bool alike = random.uniform() < 0.5;
