@@ -18,6 +18,7 @@ from tests.fuzz.outcome import Outcome
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 MOST_STARTS = 200
+ENOUGH_FOR_ALL = 20  # tries, after which each signal must have ended a fit
 PROGRAM = "from islab.cli import main; raise SystemExit(main())"
 SETTINGS = (
     "--target",
@@ -43,6 +44,8 @@ def fuzz_interrupts(count: int, seed: int = 0) -> Outcome:
 
 
 def _accidents(section: str, count: int, seed: int, signals: list[signal.Signals]) -> Outcome:
+    # A shell's background jobs ignore SIGINT, and what they start inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     outcome = Outcome(section)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -56,6 +59,9 @@ def _accidents(section: str, count: int, seed: int, signals: list[signal.Signals
             rng = Random(f"{seed}/{number}")
             _one_fit(folder, expected, length, count, signals, rng, outcome)
             number += 1
+    unseen = [how.name for how in signals if not outcome.counts[how.name]]
+    if count >= ENOUGH_FOR_ALL and unseen:
+        outcome.failures.append(f"no fit was ended by {', '.join(unseen)}")
     return outcome
 
 
