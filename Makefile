@@ -14,7 +14,7 @@ CPP := $(wildcard $(foreach room,core learn/engines learn/sample,$(addprefix src
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow test-floors test-newest fuzz lint format bench reproduce docs wheel package \
+.PHONY: setup demo test test-slow test-floors test-newest test-optional fuzz lint format bench reproduce docs wheel package \
   sanitized sanitize clean
 
 setup: $(DEVELOPED)
@@ -56,6 +56,12 @@ test-newest:
 	$(PYTHON) -m venv --clear build/newest
 	ISLAB_REQUIRE_KERNEL=1 build/newest/bin/python $(PIP) --upgrade '.[plots]' $(TESTERS)
 	OMP_NUM_THREADS=1 build/newest/bin/python -m pytest -n 2 $(ROOMS)
+
+# Restarts and comparisons on the joblib backends of Ray and Spark, which needs Java.
+test-optional:
+	$(PYTHON) -m venv --clear build/optional
+	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 joblibspark==0.6.0
+	OMP_NUM_THREADS=1 build/optional/bin/python -m pytest tests/optional
 
 lint: setup
 	$(BIN)/ruff check .
