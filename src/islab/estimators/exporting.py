@@ -93,7 +93,7 @@ class ExportMixin(PosteriorEstimator):
             weights, biases = network.mean_weights()[None], network.bias_mu[None]
             noise = network.noise_in_units()
         else:
-            weights, biases = found.weights(found.n_draws, chosen)
+            weights, biases = found.networks(chosen).dense()
             noise = found.noise(chosen)
         full = chosen == "full"
         layers, used = drawn_layers(

@@ -150,14 +150,9 @@ class Predictions:
         """Linear predictor of coherent draws on the scale of the data, (draws, rows, outputs)."""
         return self._predictor(self._chosen(model), slice(0, len(self)))
 
-    def weights(self, n_draws: int, model: Model | None = None) -> Weights:
-        """The first draws of all weights (draws, weights) and biases (draws, units)."""
-        parts: list[DrawnNetworks] = []
-        for part in self._networks(self._chosen(model)):
-            parts.append(part)
-            if sum(map(len, parts)) >= n_draws:
-                break
-        return DrawnNetworks.joined(parts)[:n_draws].dense()
+    def networks(self, model: Model | None = None) -> DrawnNetworks:
+        """All draws of the networks; the median network's covariates are those that it uses."""
+        return DrawnNetworks.joined(list(self._networks(self._chosen(model))))
 
     def weight_parts(self, model: Model | None = None) -> Iterator[Weights]:
         """All draws of the weights and biases, a portion at a time."""

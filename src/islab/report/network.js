@@ -2,31 +2,34 @@
    LIKELIHOODS and ACTIVATIONS are the families' own scripts; see core/families. */
 
 class Network {
-  /* `data` is what whatif.py wrote; the first draw is the posterior mean. */
-  constructor(data) {
+  /* `data` is what whatif.py wrote, `drawn` one of its `models`: draws, each with its own edges. */
+  constructor(data, drawn) {
     this.data = data;
-    this.weights = Network.unpacked(data.weights, data.edges.length, data.n_draws + 1);
-    this.biases = Network.unpacked(data.biases, data.n_units, data.n_draws + 1);
+    this.drawn = drawn;
     this.likelihood = LIKELIHOODS[data.likelihood];
     this.activation = ACTIVATIONS[data.activation];
-    this.firstOutput = data.n_units - data.outputs.length;
-  }
-
-  static unpacked(text, columns, rows) {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    return Array.from({ length: rows }, (_, row) =>
-      Float64Array.from({ length: columns }, (_, column) =>
-        view.getFloat64(8 * (row * columns + column), true),
-      ),
-    );
+    const { edges, sizes, n_units } = drawn;
+    const [weights, biases, noise] = [drawn.weights, drawn.biases, drawn.noise].map(unpacked);
+    const numbers = unpacked(drawn.numbers);
+    const width = noise.length / sizes.length;
+    let end = 0;
+    this.draws = sizes.map((size, draw) => {
+      const start = end;
+      end += size;
+      return {
+        edges: Array.from(numbers.slice(start, end), (number) => edges[number]),
+        weights: weights.slice(start, end),
+        biases: biases.slice(draw * n_units, (draw + 1) * n_units),
+        noise: Array.from(noise.slice(draw * width, (draw + 1) * width)),
+      };
+    });
+    this.firstOutput = n_units - data.outputs.length;
   }
 
   /* What the units of one draw sum up. */
-  sums(draw, x) {
-    const weights = this.weights[draw];
-    const z = Float64Array.from(this.biases[draw]);
-    this.data.edges.forEach(([fromCovariate, source, target], edge) => {
+  sums({ edges, weights, biases }, x) {
+    const z = Float64Array.from(biases);
+    edges.forEach(([fromCovariate, source, target], edge) => {
       z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
     });
     return z;
@@ -34,8 +37,8 @@ class Network {
 
   /* Predictor of each output, and slopes [output][covariate], of one draw, in the user's units. */
   piece(draw, x) {
-    const { edges, outputs, x_scale, y_center, y_scale } = this.data;
-    const weights = this.weights[draw];
+    const { outputs, x_scale, y_center, y_scale } = this.data;
+    const { edges, weights } = draw;
     const z = this.sums(draw, x);
     const predictor = outputs.map((_, k) => y_center[k] + y_scale[k] * z[this.firstOutput + k]);
     const slopes = outputs.map((_, k) => {
@@ -56,7 +59,8 @@ class Network {
   /* Shares of the straight way from one point to another at which slopes are taken, each with the
      length that it stands for. Between bends slopes are constant, so the middle stands for all. */
   stops(draw, from, to) {
-    const { bends, hidden, quadrature } = this.data;
+    const { bends, quadrature } = this.data;
+    const { hidden } = this.drawn;
     if (!bends) return quadrature;
     let times = [0, 1];
     for (const [first, end] of hidden) {
@@ -106,17 +110,17 @@ class Network {
      `draws` [draw][output] are responses, `mean`, `lower` and `upper` [output] summarise them.
      `predictive` has the ends of the interval of a new value, where values are numbers.
      `contributions` [group][output] lead from the typical row to this one: integrated gradients,
-     exact without curved activations. `mean` there is that of the posterior mean of the weights, so
-     that `intercept` and they add up to `predictor`. A group is a list of covariates whose
-     contributions are added up; by default each is a group. */
+     exact without curved activations, of each draw. Their means and `intercept` add up to
+     `predictor`, the mean over draws. A group is a list of covariates whose contributions are
+     added up; by default each is a group. */
   predict(x, groups = this.data.covariates.map((_, column) => [column])) {
     const { x_center, x_scale, x_typical, level, outputs } = this.data;
     const [from, to] = [x_typical, x].map((values) =>
       values.map((value, j) => (value - x_center[j]) / x_scale[j]),
     );
-    const pieces = this.weights.map((_, draw) => this.way(draw, from, to));
-    const draws = pieces.slice(1).map(({ predictor }) => 
-      this.likelihood.response(predictor, this.data.noise),
+    const pieces = this.draws.map((draw) => this.way(draw, from, to));
+    const draws = pieces.map(({ predictor }, draw) =>
+      this.likelihood.response(predictor, this.draws[draw].noise),
     );
     const told = pieces.map((piece) => this.centred(piece));
     const added = told.map(({ slopes }) =>
@@ -130,35 +134,56 @@ class Network {
     const column = (rows, k) => Float64Array.from(rows, (row) => row[k]).sort();
     const sorted = outputs.map((_, k) => column(draws, k));
     const contributions = groups.map((_, g) => {
-      const spread = outputs.map((_, k) => column(added.slice(1).map((draw) => draw[g]), k));
+      const spread = outputs.map((_, k) => column(added.map((draw) => draw[g]), k));
       return {
-        mean: added[0][g],
+        mean: spread.map((values) => average(values, (value) => value)),
         lower: spread.map((values) => quantile(values, ends[0])),
         upper: spread.map((values) => quantile(values, ends[1])),
       };
     });
-    const predictor = told[0].predictor;
+    const predictor = outputs.map((_, k) => average(told, (draw) => draw.predictor[k]));
     return {
       draws,
-      mean: outputs.map((_, k) => draws.reduce((sum, row) => sum + row[k], 0) / draws.length),
+      mean: outputs.map((_, k) => average(draws, (row) => row[k])),
       lower: sorted.map((values) => quantile(values, ends[0])),
       upper: sorted.map((values) => quantile(values, ends[1])),
-      predictive: this.predictive(sorted),
+      predictive: this.predictive(draws),
       predictor,
-      intercept: predictor.map((value, k) => added[0].reduce((rest, part) => rest - part[k], value)),
+      intercept: predictor.map((value, k) =>
+        contributions.reduce((rest, part) => rest - part.mean[k], value)),
       contributions,
     };
   }
 
   /* Interval of a new value: noise included. Classes have none. */
-  predictive(sorted) {
+  predictive(responses) {
     if (!this.likelihood.interval) return null;
-    const { level, noise } = this.data;
-    const last = noise.length - sorted.length;
+    const { level, outputs } = this.data;
+    const noise = this.draws.map((draw) => draw.noise);
+    const last = noise[0].length - outputs.length;
+    const column = (rows, k) => rows.map((row) => row[k]);
     return [(1 - level) / 2, (1 + level) / 2].map((share) =>
-      sorted.map((draws, k) => this.likelihood.interval(draws, share, noise[k], noise[last + k])),
+      outputs.map((_, k) => this.likelihood.interval(
+        column(responses, k), share, column(noise, k), column(noise, last + k))),
     );
   }
+}
+
+/* Numbers that whatif.py packed: little-endian doubles, or whole numbers of 32 bits. */
+function unpacked({ kind, text }) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  if (kind === "i4") {
+    return Int32Array.from({ length: bytes.length / 4 }, (_, i) => view.getInt32(4 * i, true));
+  }
+  return Float64Array.from({ length: bytes.length / 8 }, (_, i) => view.getFloat64(8 * i, true));
+}
+
+/* Mean of a function of each item. */
+function average(items, of) {
+  let sum = 0;
+  for (let i = 0; i < items.length; i++) sum += of(items[i], i);
+  return sum / items.length;
 }
 
 /* A point on the straight way between two. */

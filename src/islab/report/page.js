@@ -1,8 +1,13 @@
 /* What moves in the page: the path graph, and the what-if panel. Names are set as text only. */
 
 const DATA = JSON.parse(document.getElementById("islab-data").textContent);
-const NETWORK = new Network(DATA.network);
-window.islab = { data: DATA, predict: (x, groups) => NETWORK.predict(x, groups) };
+const MODELS = Object.fromEntries(
+  Object.entries(DATA.network.models).map(([name, drawn]) => [name, new Network(DATA.network, drawn)]),
+);
+window.islab = {
+  data: DATA,
+  predict: (x, groups, model = Object.keys(MODELS)[0]) => MODELS[model].predict(x, groups),
+};
 
 const MOST_IN_FULL = 4;
 
@@ -132,6 +137,8 @@ function probability(value) {
   const percent = `${Number((100 * network.level).toPrecision(6))} %`;
   const begin = document.getElementById("begin");
   const which = document.getElementById("which-output");
+  const chosen = document.getElementById("which-model");
+  const predicted = () => window.islab.predict(x, groups, chosen?.value);
   let x = [];
   let before = null;
 
@@ -205,7 +212,7 @@ function probability(value) {
   function startFrom(number) {
     x = rows[number].x.slice();
     rows[number].states.forEach((state, k) => controls[k](state));
-    before = NETWORK.predict(x, groups);
+    before = predicted();
     if (which) which.value = String(before.mean.indexOf(Math.max(...before.mean)));
     show();
   }
@@ -270,7 +277,7 @@ function probability(value) {
   }
 
   function show() {
-    const found = NETWORK.predict(x, groups);
+    const found = predicted();
     const k = which ? Number(which.value) : 0;
     const prediction = document.getElementById("prediction");
     prediction.classList.toggle("many", network.outputs.length > MOST_IN_FULL);
@@ -286,6 +293,7 @@ function probability(value) {
 
   begin.addEventListener("input", () => startFrom(Number(begin.value)));
   if (which) which.addEventListener("input", show);
+  if (chosen) chosen.addEventListener("input", () => startFrom(Number(begin.value)));
   document.getElementById("reset").addEventListener("click", () => startFrom(Number(begin.value)));
   for (const button of document.querySelectorAll("button[data-row]")) {
     button.addEventListener("click", () => {

@@ -1,15 +1,18 @@
-"""The median network and draws of it in JSON's types, for the page to evaluate."""
+"""Draws of the posterior and of the median network in JSON's types, for the page to evaluate."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from islab.core import families
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
+from islab.core.drawn import DrawnNetworks
 from islab.core.integration import QUADRATURE_POINTS
 from islab.core.names import printable
 from islab.core.outputs import is_piecewise_linear
@@ -19,34 +22,49 @@ LARGEST_DRAWS = 1_000_000
 FEWEST_DRAWS = 20
 
 
-def draws_that_fit(network: SparseNetwork, n_draws: int) -> int:
-    """As many draws as asked for, or fewer of a network so large that the page would be heavy."""
-    per_draw = (network.n_used_weights + len(network.bias_mu)) * 8 * 4 / 3
-    return min(n_draws, max(FEWEST_DRAWS, int(LARGEST_DRAWS / per_draw)))
+@dataclass(frozen=True, eq=False)
+class PageModel:
+    """Draws for the page.
+
+    Attributes
+    ----------
+    networks : DrawnNetworks
+    columns : (covariates of the networks,)
+        Where their covariates stand among all.
+    noise : (numbers,), (draws, numbers) or (draws, 1, numbers)
+        On the scale of the data.
+    """
+
+    networks: DrawnNetworks
+    columns: Index
+    noise: Float
+
+    @property
+    def covariates(self) -> Index:
+        """Covariates that some draw uses, among all."""
+        return self.columns[self.networks.covariates]
+
+
+def draws_that_fit(networks: DrawnNetworks) -> int:
+    """How many of the draws the page can hold, 0 if even a few would make it heavy."""
+    size = networks.biases.nbytes + (8 + 4) * len(networks.slots)
+    per_draw = max(1, size * 4 / 3 / len(networks))
+    if FEWEST_DRAWS * per_draw > 4 * LARGEST_DRAWS:
+        return 0
+    return min(len(networks), max(FEWEST_DRAWS, int(LARGEST_DRAWS / per_draw)))
 
 
 def network_data(
-    network: SparseNetwork, drawn: tuple[Float, Float], level: float
+    network: SparseNetwork, models: dict[str, PageModel], level: float
 ) -> dict[str, Any]:
     """Everything the page's own evaluation needs.
 
-    ``drawn`` are weights and biases as :meth:`SparseNetwork.draw` gives them. They are packed as
-    base64 of little-endian doubles, which loses nothing; the first is the posterior mean.
+    Parameters
+    ----------
+    models : dict
+        What can be evaluated, by name; the page begins with the first.
     """
-    weights, biases = drawn
-    n_draws = len(weights)
-    weights = np.vstack([network.edge_means(), weights[:, network.edges]])
-    biases = np.vstack([network.bias_mu, biases])
-    sources, targets = network.edge_ends()
-    start = network.from_covariate()
-    places = {int(column): place for place, column in enumerate(network.covariates)}
-    # Sorted by layer, so that every unit is complete before it sends.
-    order = np.argsort(network.edge_layers(), kind="stable")
-    edges = [
-        [int(start[e]), places[int(sources[e])] if start[e] else int(sources[e]), int(targets[e])]
-        for e in order
-    ]
-    scale, used = network.scale, network.covariates
+    scale, used = network.scale, used_covariates(models)
     likelihood = families.likelihood(network.likelihood)
     return {
         "likelihood": network.likelihood,
@@ -54,10 +72,8 @@ def network_data(
         "relative": likelihood.relative_predictor,
         "symbol": likelihood.words.symbol,
         "bends": _bends(network),
-        "hidden": [[part.start, part.stop] for part in network.architecture.units[:-1]],
         "quadrature": None if is_piecewise_linear(network) else _quadrature(),
         "level": level,
-        "n_units": network.architecture.n_units,
         "outputs": [
             f"{likelihood.words.response} ({printable(name)})"
             if likelihood.ordered
@@ -70,11 +86,47 @@ def network_data(
         "x_scale": scale.x_scale[used].tolist(),
         "y_center": scale.y_center.tolist(),
         "y_scale": scale.y_scale.tolist(),
-        "noise": network.noise_in_units().tolist(),
-        "edges": edges,
-        "n_draws": n_draws,
-        "weights": _packed(weights[:, order]),
-        "biases": _packed(biases),
+        "models": {name: _drawn_data(model, used) for name, model in models.items()},
+    }
+
+
+def used_covariates(models: dict[str, PageModel]) -> Index:
+    """Covariates that some draw of some model uses, rising."""
+    return np.unique(np.concatenate([model.covariates for model in models.values()]))
+
+
+def _drawn_data(model: PageModel, used: Index) -> dict[str, Any]:
+    """The draws: distinct edges, and for each draw which of them it has, with what weights.
+
+    Numbers are packed as base64 of little-endian doubles, which loses nothing.
+    """
+    networks, net = model.networks, model.networks.architecture
+    sources, targets = (ends[networks.slots] for ends in net.ends)
+    draws = np.repeat(np.arange(len(networks)), np.diff(networks.ends, prepend=0))
+    # By target within a draw, so that every unit is complete before it sends.
+    order = np.lexsort((targets, draws))
+    unused = np.setdiff1d(np.arange(net.n_covariates), networks.covariates)
+    order = order[~np.isin(sources[order], unused)]
+    slots, numbers = np.unique(networks.slots[order], return_inverse=True)
+    sources, targets = (ends[slots] for ends in net.ends)
+    start, outputs = sources < net.n_covariates, np.arange(net.n_units)[net.units[-1]]
+    units = np.unique(np.concatenate([targets, sources[~start] - net.n_covariates, outputs]))
+    places = np.searchsorted(used, model.columns)
+    origins = np.searchsorted(units, sources - net.n_covariates)
+    origins[start] = places[sources[start]]
+    edges = np.column_stack([start, origins, np.searchsorted(units, targets)])
+    hidden = [np.searchsorted(units, [part.start, part.stop]).tolist() for part in net.units[:-1]]
+    n_noise = model.noise.shape[-1]
+    noise = np.broadcast_to(model.noise.reshape(-1, n_noise), (len(networks), n_noise))
+    return {
+        "hidden": hidden,
+        "n_units": len(units),
+        "edges": edges.astype(int).tolist(),
+        "sizes": np.bincount(draws[order], minlength=len(networks)).tolist(),
+        "numbers": _packed(numbers, "i4"),
+        "weights": _packed(networks.weights[order]),
+        "biases": _packed(networks.biases[:, units]),
+        "noise": _packed(noise),
     }
 
 
@@ -106,5 +158,6 @@ def family_script(likelihoods: Iterable[str], activations: Iterable[str]) -> str
     )
 
 
-def _packed(values: Float) -> str:
-    return b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode()
+def _packed(values: NDArray, kind: str = "f8") -> dict[str, str]:
+    data = np.ascontiguousarray(values, dtype=f"<{kind}").tobytes()
+    return {"kind": kind, "text": b64encode(data).decode()}

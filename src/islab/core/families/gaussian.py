@@ -67,10 +67,11 @@ class Gaussian(Likelihood):
     javascript = """{
   response: (eta) => eta.slice(),
   interval: (means, share, noise) => {
-    const sd = Math.sqrt(noise);
+    const sd = noise.map(Math.sqrt);
     const below = (value) =>
-      means.reduce((sum, mean) => sum + normalShare((value - mean) / sd), 0) / means.length;
-    return bisected(below, share, means[0] - 40 * sd, means[means.length - 1] + 40 * sd);
+      average(means, (mean, draw) => normalShare((value - mean) / sd[draw]));
+    const reach = 40 * Math.max(...sd);
+    return bisected(below, share, Math.min(...means) - reach, Math.max(...means) + reach);
   },
 }"""
 

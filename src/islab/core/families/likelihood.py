@@ -137,9 +137,9 @@ class Likelihood:
     javascript : str
         A JavaScript object with ``response(eta, noise)``, an array for an array; and, where new
         values are numbers, ``interval(draws, share, noise, last)``, the quantile of a new value
-        from an output's sorted responses, and the first and the last number of its noise.
-        ``bisected`` and ``normalShare`` of ``network.js`` are available. The text goes into
-        reports as it is.
+        from an output's response in each draw, and the first and the last number of its noise
+        in each. ``average``, ``bisected`` and ``normalShare`` of ``network.js`` are available.
+        The text goes into reports as it is.
     """
 
     name: ClassVar[str]

@@ -103,29 +103,29 @@ class NegativeBinomial(Poisson):
     const capped = Math.min(value, LARGEST_LOG_RATE);
     return Math.exp(capped) * (1 + value - capped);
   }),
-  /* Smallest count that an equal mixture of counts does not exceed with that share. */
-  interval(rates, share, dispersion) {
-    const size = 1 / dispersion;
-    const terms = rates.map((rate) => Math.exp(-size * Math.log1p(dispersion * rate)));
-    const ratios = rates.map((rate) => rate / (size + rate));
-    const largest = rates[rates.length - 1];
-    if (largest > 1e4) return this.smooth(rates, share, dispersion);
-    let sum = terms.reduce((total, term) => total + term, 0) / rates.length;
+  /* Smallest count that a mixture of counts does not exceed with that share. */
+  interval(rates, share, dispersion, last, parts = rates.map(() => 1)) {
+    if (Math.max(...rates) > 1e4) return this.smooth(rates, share, dispersion, parts);
+    const sizes = dispersion.map((each) => 1 / each);
+    const terms = rates.map((rate, i) =>
+      parts[i] * Math.exp(-sizes[i] * Math.log1p(dispersion[i] * rate)));
+    const ratios = rates.map((rate, i) => rate / (sizes[i] + rate));
+    let sum = average(terms, (term) => term);
     let k = 0;
     for (; sum < share && k < 1e7; k++) {
-      for (let i = 0; i < terms.length; i++) terms[i] *= ratios[i] * (k + size) / (k + 1);
-      sum += terms.reduce((total, term) => total + term, 0) / rates.length;
+      for (let i = 0; i < terms.length; i++) terms[i] *= ratios[i] * (k + sizes[i]) / (k + 1);
+      sum += average(terms, (term) => term);
     }
     return k;
   },
   /* Of large rates: a gamma variable by Wilson and Hilferty's normal of the cube root. */
-  smooth(rates, share, dispersion) {
-    const below = (value) => rates.reduce((sum, rate) => {
-      const shape = 1 / (dispersion + 1 / rate);
+  smooth(rates, share, dispersion, parts) {
+    const below = (value) => average(rates, (rate, i) => {
+      const shape = 1 / (dispersion[i] + 1 / rate);
       const root = Math.cbrt(Math.max(value, 0) / rate);
-      return sum + normalShare((root - 1 + 1 / (9 * shape)) * Math.sqrt(9 * shape));
-    }, 0) / rates.length;
-    const most = rates[rates.length - 1] * (2 + 80 * dispersion);
+      return parts[i] * normalShare((root - 1 + 1 / (9 * shape)) * Math.sqrt(9 * shape));
+    });
+    const most = Math.max(...rates) * (2 + 80 * Math.max(...dispersion));
     return Math.round(bisected(below, share, 0, most));
   },
 }""".replace("LARGEST_LOG_RATE", str(LARGEST_LOG_RATE))

@@ -137,15 +137,16 @@ class Poisson(Likelihood):
     const capped = Math.min(value, LARGEST_LOG_RATE);
     return Math.exp(capped) * (1 + value - capped);
   }),
-  /* Smallest count that an equal mixture of Poisson counts does not exceed with that share. */
-  interval(rates, share) {
-    const largest = rates[rates.length - 1];
+  /* Smallest count that a mixture of Poisson counts does not exceed with that share. */
+  interval(rates, share, noise, last, parts = rates.map(() => 1)) {
+    const largest = Math.max(...rates);
     let low = -1;
     let high = Math.ceil(10 + largest + 20 * Math.sqrt(largest));
     /* Beyond 2^53 neighbouring counts are one number: there the middle is an end. */
     for (let middle = Math.floor((low + high) / 2); middle > low && middle < high;) {
-      const below = rates.reduce((sum, rate) => sum + this.countShare(middle, rate), 0);
-      if (below / rates.length < share) low = middle;
+      const count = middle;
+      const below = average(rates, (rate, draw) => parts[draw] * this.countShare(count, rate));
+      if (below < share) low = middle;
       else high = middle;
       middle = Math.floor((low + high) / 2);
     }

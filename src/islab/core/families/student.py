@@ -55,14 +55,14 @@ class StudentT(Gaussian):
     javascript = """{
   response: (eta) => eta.slice(),
   interval: (means, share, noise) => {
-    const scale = Math.sqrt(noise);
+    const scale = noise.map(Math.sqrt);
     const one = (z) => {
       const part = z / Math.sqrt(4 + z * z);
       return 0.5 + (part * (3 - part * part)) / 4;
     };
-    const below = (value) =>
-      means.reduce((sum, mean) => sum + one((value - mean) / scale), 0) / means.length;
-    return bisected(below, share, means[0] - 1e4 * scale, means[means.length - 1] + 1e4 * scale);
+    const below = (value) => average(means, (mean, draw) => one((value - mean) / scale[draw]));
+    const reach = 1e4 * Math.max(...scale);
+    return bisected(below, share, Math.min(...means) - reach, Math.max(...means) + reach);
   },
 }"""
 

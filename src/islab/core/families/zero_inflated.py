@@ -202,15 +202,17 @@ class ZeroInflatedPoisson(Poisson):
         return torch.tensor(self._shares(), dtype=eta.dtype) * self.counts.mean(eta)
 
     python_share: ClassVar[str] = _with_zeros(Poisson.python_share, "")
-    # The odds are the last numbers of the noise; on the page they are the same in all draws.
+    # The odds are the last numbers of the noise.
     javascript: ClassVar[str] = """(() => {
   const counts = COUNTS;
   return {
     response: (eta, noise) => counts.response(eta).map(
       (rate, k) => rate / (1 + noise[noise.length - eta.length + k])),
     interval(means, share, noise, odds) {
-      const rest = share * (1 + odds) - odds;
-      return rest <= 0 ? 0 : counts.interval(means.map((mean) => mean * (1 + odds)), rest, noise);
+      const rest = share - average(odds, (each) => each / (1 + each));
+      const rates = means.map((mean, i) => mean * (1 + odds[i]));
+      const parts = odds.map((each) => 1 / (1 + each));
+      return rest <= 0 ? 0 : counts.interval(rates, rest, noise, odds, parts);
     },
   };
 })()""".replace("COUNTS", Poisson.javascript)
