@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from islab.core import families
+from islab.core.drawn import DrawnNetworks
 from islab.explain import explain_local
-from islab.report.whatif import network_data
+from islab.report.whatif import PageModel, network_data
 from tests.explain.conftest import posterior_of, scale_of
 
 LIKELIHOODS = [
@@ -35,10 +36,14 @@ def rows_of(network, n_rows=3):
 
 def in_browser(scripted, network, rows):
     """What the page's script predicts for each row."""
-    data = network_data(network, network.draw(N_DRAWS, np.random.default_rng(SEED)), LEVEL)
+    drawn = network.draw(N_DRAWS, np.random.default_rng(SEED))
+    networks = DrawnNetworks.from_dense(network.architecture, *drawn)
+    model = PageModel(networks, network.covariates, network.noise_in_units())
+    data = network_data(network, {"median": model}, LEVEL)
     used = rows[:, network.covariates].tolist()
     script = (
-        "([data, rows]) => { const n = new Network(data); return rows.map(x => n.predict(x)); }"
+        "([data, rows]) => { const n = new Network(data, data.models.median);"
+        " return rows.map(x => n.predict(x)); }"
     )
     return scripted.evaluate(script, [data, used])
 
@@ -65,7 +70,6 @@ def test_predictions_and_contributions_are_pythons(scripted, likelihood, n_outpu
     network = network_of(n_outputs, activation, likelihood)
     rows = rows_of(network)
     expected = in_python(network, rows)
-    mean = in_python(network, rows, draws=(network.mean_weights()[None], network.bias_mu[None]))
     summary = expected.response_summary
     parts = expected.contribution_summary
     for row, found in enumerate(in_browser(scripted, network, rows)):
@@ -73,10 +77,10 @@ def test_predictions_and_contributions_are_pythons(scripted, likelihood, n_outpu
         assert_close(found["mean"], summary.mean[row])
         assert_close(found["lower"], summary.lower[row])
         assert_close(found["upper"], summary.upper[row])
-        assert_close(found["predictor"], mean.predictor[row])
-        assert_close(found["intercept"], mean.intercept[row])
+        assert_close(found["predictor"], expected.predictor[row])
+        assert_close(found["intercept"], expected.intercept[row])
         each = found["contributions"]
-        assert_close([part["mean"] for part in each], mean.contribution_summary.mean[row])
+        assert_close([part["mean"] for part in each], parts.mean[row])
         assert_close([part["lower"] for part in each], parts.lower[row])
         assert_close([part["upper"] for part in each], parts.upper[row])
 

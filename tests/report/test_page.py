@@ -9,18 +9,13 @@ from islab.report import write_report
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
 
-def python_probability(classifier, covariates):
+def python_probability(classifier, X, model="full"):
     from islab.explain import explain_local
 
-    weights, biases = classifier.network_.draw(
-        classifier.n_draws, np.random.default_rng(classifier.seed_)
-    )
-    drawn = (weights[:60], biases[:60])
-    return explain_local(classifier.network_, covariates, draws=drawn).response_summary
-
-
-def used(classifier, X):
-    return classifier.columns_.encode(X)
+    predictions = classifier.predictions(X)
+    drawn = predictions.thinned(60, model)[0].dense()
+    source, rows = predictions.source(model), predictions.covariates
+    return explain_local(source, rows, draws=drawn).response_summary
 
 
 def test_the_page_says_nothing_and_asks_for_nothing(page, report_path):
@@ -82,10 +77,12 @@ def test_the_keyboard_chooses_and_frees_a_covariate(page):
     assert page.locator("#graph.chosen").count() == 0
 
 
-def test_the_rows_of_the_page_have_pythons_numbers(page, classifier):
+@pytest.mark.parametrize("model", ["full", "median"])
+def test_the_rows_of_the_page_have_pythons_numbers(page, classifier, model):
     X, _ = hostile_table()
-    found = page.evaluate("window.islab.predict(window.islab.data.rows[1].x)")
-    expected = python_probability(classifier, used(classifier, X.iloc[[5]]))
+    script = "(name) => window.islab.predict(window.islab.data.rows[1].x, undefined, name)"
+    found = page.evaluate(script, model)
+    expected = python_probability(classifier, X.iloc[[5]], model)
     np.testing.assert_allclose(found["mean"], expected.mean[0], rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["lower"], expected.lower[0], rtol=0, atol=1e-9)
     np.testing.assert_allclose(found["upper"], expected.upper[0], rtol=0, atol=1e-9)
@@ -115,7 +112,7 @@ def test_a_changed_number_changes_the_prediction_as_in_python(page, classifier):
     changed = X.iloc[[5]].copy()
     changed[SCRIPT] = 3.25
     setting(page, SCRIPT).locator("input[type=number]").fill("3.25")
-    expected = python_probability(classifier, used(classifier, changed))
+    expected = python_probability(classifier, changed)
     assert shown_probability(page) == expected_words(expected.mean[0, 0])
 
 
@@ -137,7 +134,7 @@ def test_another_level_changes_the_prediction_as_in_python(page, classifier):
         changed = X.iloc[[5]].copy()
         changed[BREAKOUT] = level
         setting(page, BREAKOUT).locator("select").select_option(label=level)
-        expected = python_probability(classifier, used(classifier, changed))
+        expected = python_probability(classifier, changed)
         assert shown_probability(page) == expected_words(expected.mean[0, 0])
 
 
@@ -148,8 +145,61 @@ def test_a_number_can_be_missing_as_in_python(page, classifier):
     box.check()
     changed = X.iloc[[5]].copy()
     changed.iloc[0, 2] = np.nan
-    expected = python_probability(classifier, used(classifier, changed))
+    expected = python_probability(classifier, changed)
     assert shown_probability(page) == expected_words(expected.mean[0, 0])
+
+
+def test_what_if_starts_with_what_predict_gives(page, classifier):
+    X, _ = hostile_table()
+    start_from(page, 1)
+    assert page.locator("#which-model").input_value() == "full"
+    shown, expected = shown_probability(page), classifier.predict_proba(X.iloc[[5]])[0]
+    number = float(shown.strip("<>"))
+    assert np.abs(expected - number).min() < 0.03
+
+
+def test_the_median_network_can_be_chosen(page, classifier):
+    X, _ = hostile_table()
+    start_from(page, 2)
+    page.locator("#which-model").select_option("median")
+    expected = python_probability(classifier, X.iloc[[0]], "median")
+    assert shown_probability(page) == expected_words(expected.mean[0, 0])
+    assert page.locator("#begin").input_value() == "2"
+
+
+def luminance(colour):
+    red, green, blue = (int(part) / 255 for part in colour.strip("rgb()").split(",")[:3])
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)
+    ]
+    return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_in_either_colour_scheme(page, scheme):
+    """Contrasts of 4.5 and more, as the WCAG asks."""
+    page.emulate_media(color_scheme=scheme)
+    ground = luminance(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    card = luminance(
+        page.evaluate("getComputedStyle(document.querySelector('.card')).backgroundColor")
+    )
+    colours = page.evaluate(
+        "[...document.querySelectorAll('main p, main h2, main th, main td, main dt, main dd, "
+        "main .name, main .size, main label, main summary, main .outside')]"
+        ".map((part) => getComputedStyle(part).color)"
+    )
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('svg.chart text, #graph .covariate text')]"
+        ".map((part) => getComputedStyle(part).fill)"
+    )
+    page.emulate_media(color_scheme="light")
+    assert (ground < 0.2) == (scheme == "dark")
+    assert len(drawn) > 20
+    for back in (ground, card):
+        for each in {*colours, *drawn}:
+            own = luminance(each)
+            contrast = (max(own, back) + 0.05) / (min(own, back) + 0.05)
+            assert contrast >= 4.5, each
 
 
 def test_reset_goes_back_to_the_row(page):
@@ -198,7 +248,7 @@ def test_a_date_starts_from_its_row_and_changes_by_month(tab, tmp_path):
     tab.goto((tmp_path / "page.html").as_uri())
     tab.locator("#begin").select_option(index=1)
     first = tab.evaluate("document.querySelector('.output-line strong').textContent")
-    expected = model.predict(table.iloc[[0]], model="median")[0]
+    expected = model.predict(table.iloc[[0]])[0]
     assert abs(float(first) - expected) < 0.02 * abs(expected)
     month = setting(tab, "when: month").locator("select")
     assert month.evaluate("box => box.selectedOptions[0].text") == "January"

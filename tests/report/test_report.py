@@ -12,13 +12,14 @@ import pytest
 
 from islab import ISLaBRegressor, TableWarning, load
 from islab.core.architecture import Architecture
+from islab.core.drawn import DrawnNetworks
 from islab.core.posterior import Initial, Posterior
 from islab.core.sparse import SparseNetwork
 from islab.report import render_report, write_report
 from islab.report.charts import Scale
 from islab.report.scores import score as scored
 from islab.report.variables import _reach
-from islab.report.whatif import draws_that_fit, network_data
+from islab.report.whatif import PageModel, draws_that_fit, network_data
 from islab.tables.columns import ColumnEncoder
 from islab.tables.numbers import Number
 from tests.report.conftest import BREAKOUT, CLASSES, SCRIPT, hostile_table
@@ -245,10 +246,11 @@ def test_a_large_network_has_fewer_draws():
     rng = np.random.default_rng(0)
     start = Initial("dense", "dense")
     network = Posterior.initialise(Architecture(60, (20,), 3), rng, start, "categorical").median()
-    n_draws = draws_that_fit(network, 500)
+    networks = DrawnNetworks.from_dense(network.architecture, *network.draw(500, rng))
+    n_draws = draws_that_fit(networks)
     assert 20 <= n_draws < 500
-    drawn = network.draw(n_draws, rng)
-    assert len(json.dumps(network_data(network, drawn, 0.95))) < 1_500_000
+    model = PageModel(networks[:n_draws], network.covariates, network.noise_in_units())
+    assert len(json.dumps(network_data(network, {"median": model}, 0.95))) < 1_500_000
 
 
 def test_ticks_are_round_and_inside():

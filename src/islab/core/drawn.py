@@ -85,6 +85,19 @@ class DrawnNetworks:
             self.biases[first:last],
         )
 
+    def take(self, draws: Index) -> DrawnNetworks:
+        """These draws, in their order."""
+        own = np.diff(self.ends, prepend=0)[draws]
+        within = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
+        edges = np.repeat(self.ends[draws] - own, own) + within
+        return DrawnNetworks(
+            self.architecture,
+            self.slots[edges],
+            self.weights[edges],
+            np.cumsum(own),
+            self.biases[draws],
+        )
+
     def dense(self) -> tuple[Float, Float]:
         """All weights (draws, weights) and biases (draws, units)."""
         flat = np.zeros((len(self), self.architecture.n_weights))

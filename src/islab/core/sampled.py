@@ -156,13 +156,8 @@ class ChainDraws:
 
     def networks(self, architecture: Architecture, draws: Index | None = None) -> DrawnNetworks:
         """Some of the draws, or all, to predict and to explain with."""
-        if draws is None:
-            return DrawnNetworks(architecture, self.slots, self.weights, self.ends, self.biases)
-        at, sizes = self._edges_of(draws)
-        ends = np.cumsum(sizes)
-        return DrawnNetworks(
-            architecture, self.slots[at], self.weights[at], ends, self.biases[draws]
-        )
+        every = DrawnNetworks(architecture, self.slots, self.weights, self.ends, self.biases)
+        return every if draws is None else every.take(draws)
 
     def predictor(self, architecture: Architecture, x: Float, draws: Index | None = None) -> Float:
         """Linear predictor of draws for standardised rows, (draws, rows, outputs)."""

@@ -154,6 +154,18 @@ class Predictions:
         """All draws of the networks; the median network's covariates are those that it uses."""
         return DrawnNetworks.joined(list(self._networks(self._chosen(model))))
 
+    def thinned(self, n_draws: int, model: Model | None = None) -> tuple[DrawnNetworks, Float]:
+        """So many of the draws, evenly spaced, or all if there are fewer; and their noise."""
+        chosen, kept = self._chosen(model), min(n_draws, self.n_draws)
+        numbers = ((np.arange(kept) + 0.5) / kept * self.n_draws).astype(np.intp)
+        parts, first = [], 0
+        for networks in self._networks(chosen):
+            last = first + len(networks)
+            parts.append(networks.take(numbers[(numbers >= first) & (numbers < last)] - first))
+            first = last
+        noise = self.noise(chosen)
+        return DrawnNetworks.joined(parts), noise[numbers] if noise.ndim == 3 else noise
+
     def weight_parts(self, model: Model | None = None) -> Iterator[Weights]:
         """All draws of the weights and biases, a portion at a time."""
         for networks in self._networks(self._chosen(model)):

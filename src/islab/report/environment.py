@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 COLOURS = ("POSITIVE", "NEGATIVE", "INK", "MUTED", "FAINT", "PAPER")
+LIGHT = {
+    **{name.lower(): getattr(style, name) for name in COLOURS},
+    **{f"c{number}": colour for number, colour in enumerate(SERIES)},
+    **{"page": "#fbfcfd", "surface": "#fff", "soft": "#5c6875", "bar": style.INK},
+    **{"lit": "#e4edf8", "link": "#2a5f9e", "border": "#b4bdc8", "hover": "#e1e8f1"},
+    **{"warning": "#a8480f", "shadow": "rgb(34 54 77 / 0.14)"},
+}
+DARK = {
+    **{"positive": "#6fabee", "negative": "#f09a5c", "ink": "#e2e9f1", "muted": "#8b98a7"},
+    **{"faint": "#323d49", "paper": "#28323d"},
+    **{"c0": "#6fabee", "c1": "#f09a5c", "c2": "#64bf88", "c3": "#bb94de", "c4": "#d6b155"},
+    **{"c5": "#e583b5", "c6": "#74c7d8", "c7": "#9aa6b4"},
+    **{"page": "#13181e", "surface": "#1b222a", "soft": "#a6b2bf", "bar": "#0c1014"},
+    **{"lit": "#24394f", "link": "#84b9f2", "border": "#4b5866", "hover": "#34404d"},
+    **{"warning": "#f2a673", "shadow": "rgb(0 0 0 / 0.5)"},
+}
 
 
 def render(template: str, **content: Any) -> str:
@@ -52,8 +68,8 @@ def _environment() -> Environment:
     environment.filters |= {"number": style.number, "printable": printable}
     environment.globals |= {
         "css": Markup(_own_file("page.css")),
-        "colours": {name.lower(): getattr(style, name) for name in COLOURS}
-        | {f"c{number}": colour for number, colour in enumerate(SERIES)},
+        "light": LIGHT,
+        "dark": DARK,
         "version": own_version(),
     }
     return environment

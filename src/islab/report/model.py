@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from islab.core import families
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.core.diagnostics import diagnose
 from islab.core.names import printable
 from islab.core.sampled import SampledPosterior
@@ -24,7 +24,7 @@ from islab.report.graph import path_graph
 from islab.report.rows import RowStory, chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of, training_ranges
-from islab.report.whatif import draws_that_fit, family_script, network_data
+from islab.report.whatif import family_script, network_data, page_models, used_covariates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 MOST_LINES = 100
 MOST_SETTINGS = 40
+MODELS = {
+    "full": "average over the posterior, as predict gives it",
+    "median": "median network, as in the graph",
+}
 
 
 def write_report(
@@ -63,7 +67,7 @@ def write_report(
     rows : sequence of int, optional
         Positions of rows to explain; a few informative ones by default.
     n_draws : int
-        Draws of the network in the page, and behind its intervals; fewer of a large network.
+        Draws of the posterior in the page, and behind its intervals; fewer of large networks.
     level : float
         Of the intervals.
     title : str, optional
@@ -99,16 +103,16 @@ def render_report(
     if n_draws < 2:
         raise ValueError(f"Got n_draws={n_draws}, expected at least 2; try 200.")
     predictions, network = model.predictions(X), model.network_
-    n_drawn = draws_that_fit(network, n_draws)
-    if predictions.n_draws < n_drawn:
-        predictions = model.predictions(predictions, n_draws=n_drawn)
+    if predictions.n_draws < n_draws:
+        predictions = model.predictions(predictions, n_draws=n_draws)
     covariates = predictions.covariates
     y = None if y is None else predictions.observed(y)
-    drawn = predictions.weights(n_drawn, "median")
+    models = page_models(predictions, n_draws)
+    read = used_covariates(models)
     summary = model.summary(predictions, y, level=level)
     everything = summary.explanation
     scores = None if y is None else score(predictions, y, level)
-    settings = settings_of(network, model.columns_, covariates)
+    settings = settings_of(read, model.columns_, covariates)
     response = predictions.mean()
     surprise = None if scores is None else scores.surprise
     chosen = chosen_rows(rows, response, surprise, hasattr(model, "classes_"))
@@ -136,7 +140,8 @@ def render_report(
         ],
         n_rows=len(covariates),
         level=level,
-        n_draws=n_drawn,
+        models={name: MODELS[name] for name in models},
+        n_draws=len(next(iter(models.values())).networks),
         scores=scores,
         disagreement=predictions.disagreement(),
         everything=everything,
@@ -157,9 +162,9 @@ def render_report(
         n_offered=len(offered),
         starts=[f"an ordinary row ({middle})", *(f"row {row}" for row in chosen)],
         data={
-            "network": network_data(network, drawn, level),
+            "network": network_data(network, models, level),
             "settings": [setting.to_dict() for setting in offered],
-            "rows": [_start(covariates[row], network, offered) for row in (middle, *chosen)],
+            "rows": [_start(covariates[row], read, offered) for row in (middle, *chosen)],
             "range": _range(network, response),
             "scale": families.likelihood(network.likelihood).words.predictor,
         },
@@ -223,10 +228,10 @@ def _classes(model: Any) -> Any:
     return getattr(model, "classes_", ()) if levels is None else levels
 
 
-def _start(covariates: Float, network: SparseNetwork, offered: list[Setting]) -> dict[str, Any]:
+def _start(covariates: Float, read: Index, offered: list[Setting]) -> dict[str, Any]:
     """A row to start changes from."""
     return {
-        "x": covariates[network.covariates].tolist(),
+        "x": covariates[read].tolist(),
         "states": [setting.state(covariates) for setting in offered],
     }
 
@@ -250,4 +255,4 @@ def _most_ordinary(columns: Float) -> int:
 def _most_telling(settings: list[Setting], variables: pd.DataFrame) -> list[Setting]:
     """The settings in order of their variable's contribution."""
     sizes = dict(zip(variables["variable"], variables["contribution"], strict=True))
-    return sorted(settings, key=lambda setting: -sizes[setting.owner])
+    return sorted(settings, key=lambda setting: -sizes.get(setting.owner, 0.0))

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.core.names import printable
-from islab.core.sparse import SparseNetwork
 from islab.plots.style import number, on_one_line
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder
@@ -35,7 +34,7 @@ class Setting:
     variable: Part
     owner: str  # the variable that it is a part of
     first: int  # its first covariate
-    used: list[int]  # its used covariates, as positions among those the network reads
+    used: list[int]  # its used covariates, as positions among those that networks read
     columns: list[int]  # the same, as positions among the variable's own covariates
     low: float  # least value in training
     high: float
@@ -87,23 +86,25 @@ class Setting:
         }
 
 
-def settings_of(network: SparseNetwork, encoder: ColumnEncoder, covariates: Float) -> list[Setting]:
-    """A setting for each variable that the network reads, for a date several.
+def settings_of(used: Index, encoder: ColumnEncoder, covariates: Float) -> list[Setting]:
+    """A setting for each variable that networks read, for a date several.
 
     Parameters
     ----------
+    used : (used covariates,)
+        Columns that some network reads, rising.
     covariates : (rows, covariates)
         Rows that settings start from; whole numbers among them are changed in whole steps.
     """
-    position = {int(column): place for place, column in enumerate(network.covariates)}
+    position = {int(column): place for place, column in enumerate(used)}
     settings, first = [], 0
     for owner, part in ((v.name, part) for v in encoder.variables for part in v.parts):
         width = len(part.covariates)
         columns = [column for column in range(width) if first + column in position]
         if columns:
-            used = [position[first + column] for column in columns]
+            places = [position[first + column] for column in columns]
             reach = _reach(part, covariates[:, first])
-            settings.append(Setting(part, owner, first, used, columns, *reach))
+            settings.append(Setting(part, owner, first, places, columns, *reach))
         first += width
     return settings
 

@@ -39,15 +39,40 @@ class PageModel:
     columns: Index
     noise: Float
 
+    @classmethod
+    def of(cls, predictions: Any, model: str, n_draws: int) -> PageModel | None:
+        """As many draws of ``"full"`` or ``"median"`` as the page can hold, at most these.
+
+        None if it cannot hold the full model; the median network is always there.
+        """
+        networks, noise = predictions.thinned(n_draws, model)
+        n_fit = draws_that_fit(networks)
+        if model == "full" and not n_fit:
+            return None
+        if n_fit < len(networks):
+            networks, noise = predictions.thinned(max(n_fit, FEWEST_DRAWS), model)
+        network = predictions.network
+        every = np.arange(network.n_covariates)
+        return cls(networks, every if model == "full" else network.covariates, noise)
+
     @property
     def covariates(self) -> Index:
         """Covariates that some draw uses, among all."""
         return self.columns[self.networks.covariates]
 
 
+def page_models(predictions: Any, n_draws: int) -> dict[str, PageModel]:
+    """What the page can evaluate: the full model first, as ``predict`` does."""
+    found = {
+        name: PageModel.of(predictions, name, n_draws) for name in reversed(predictions.models)
+    }
+    return {name: each for name, each in found.items() if each is not None}
+
+
 def draws_that_fit(networks: DrawnNetworks) -> int:
     """How many of the draws the page can hold, 0 if even a few would make it heavy."""
-    size = networks.biases.nbytes + (8 + 4) * len(networks.slots)
+    n_units = len(np.unique(networks.architecture.ends[1][networks.slots]))
+    size = 8 * n_units * len(networks) + (8 + 4) * len(networks.slots)
     per_draw = max(1, size * 4 / 3 / len(networks))
     if FEWEST_DRAWS * per_draw > 4 * LARGEST_DRAWS:
         return 0
