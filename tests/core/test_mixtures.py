@@ -185,6 +185,14 @@ def test_exponentials_are_those_of_numpy(n, how):
 
 
 @pytest.mark.parametrize("how", HOW)
+def test_exponentials_are_finite_up_to_the_largest_double(how):
+    most, least = (np.log(getattr(np.finfo(float), name)) for name in ("max", "tiny"))
+    x = np.array([np.nextafter(most, 0), most, np.nextafter(most, 1e3), least])
+    with computing(how), np.errstate(over="ignore"):
+        np.testing.assert_allclose(exponential(x), np.exp(x), rtol=1e-15)
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_exponentials_of_huge_numbers_are_infinite_or_nothing(how):
     with computing(how), np.errstate(over="ignore"):
         found = exponential(np.array([1e3, np.inf, -1e3, -np.inf, np.nan]))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 FAILURES_SHOWN = 10
 
@@ -44,3 +47,21 @@ def table(outcomes: list[Outcome]) -> str:
     for outcome in outcomes:
         lines += [f"{outcome.section}: {line}" for line in outcome.failures[:FAILURES_SHOWN]]
     return "\n".join(lines)
+
+
+def add_to_file(path: Path, outcome: Outcome) -> None:
+    """Adds an outcome as a line of JSON."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(vars(outcome)) + "\n")
+
+
+def read_file(path: Path, sections: Iterable[str]) -> list[Outcome]:
+    """The outcomes of all sections; one that is not in the file has failed."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found: dict[str, Outcome] = {}
+    for stored in map(json.loads, lines):
+        outcome = Outcome(stored["section"], Counter(stored["counts"]), stored["failures"])
+        found.setdefault(outcome.section, Outcome(outcome.section)).add(outcome)
+    for section in sections:
+        found.setdefault(section, Outcome(section, failures=["ended before its time, or not run"]))
+    return [found[section] for section in sections]

@@ -7,7 +7,7 @@ import pytest
 from islab import ISLaBRegressor
 from tests.fuzz.accidents import fuzz_interrupts, fuzz_kills
 from tests.fuzz.files import fuzz_files
-from tests.fuzz.outcome import Outcome, table
+from tests.fuzz.outcome import Outcome, add_to_file, read_file, table
 
 RESUMES = "checkpoint" in inspect.signature(ISLaBRegressor).parameters
 
@@ -59,3 +59,23 @@ def test_the_table_counts_failures():
     lines = table([outcome]).splitlines()
     assert lines[1].split() == ["files", "all", "2", "1"]
     assert lines[-1] == "files: seed=0 number=1: FAILED"
+
+
+def test_outcomes_of_several_commands_are_one_table(tmp_path):
+    for failures in ([], ["seed=0 number=1: FAILED"]):
+        outcome = Outcome("files", failures=failures)
+        outcome.counts["refused"] += 2
+        add_to_file(tmp_path / "a", outcome)
+    (found,) = read_file(tmp_path / "a", ["files"])
+    assert (found.tries, found.failures) == (4, ["seed=0 number=1: FAILED"])
+
+
+def test_a_section_that_did_not_end_has_failed(tmp_path):
+    add_to_file(tmp_path / "a", Outcome("files"))
+    files, kernel = read_file(tmp_path / "a", ["files", "kernel"])
+    assert files.failures == []
+    assert len(kernel.failures) == 1
+
+
+def test_a_file_that_nothing_was_added_to_is_a_failure(tmp_path):
+    assert all(outcome.failures for outcome in read_file(tmp_path / "a", ["files", "kernel"]))

@@ -1,8 +1,11 @@
 """Calls side by side, also on backends that hand over all results at the end."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import joblib
@@ -78,34 +81,78 @@ def test_a_comparison_runs_where_there_are_no_generators():
     assert found.to_frame()["rmse"].notna().sum() == 3
 
 
-PARENT = """
-import sys, time
+# -- workers -----------------------------------------------------------------------------------
+
+BUSY = """
+import time
 from joblib import delayed
 from islab.learn.parallel import in_parallel
 
-def wait(_):
-    print(__import__("os").getpid(), flush=True)
-    time.sleep(60)
+print("ready", flush=True)
+list(in_parallel((delayed(time.sleep)(60) for _ in range(2)), n_jobs=2))
+"""
 
-list(in_parallel((delayed(wait)(k) for k in range(2)), n_jobs=2))
+# Its workers are still starting when it is gone.
+GONE_AT_ONCE = """
+import os, signal, time
+from joblib import delayed
+from islab.learn.parallel import in_parallel
+
+def calls():
+    for _ in range(2):
+        yield delayed(time.sleep)(60)
+    time.sleep(0.2)
+    print("ready", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+list(in_parallel(calls(), n_jobs=2))
+"""
+
+CROSS_VALIDATION = """
+import numpy as np
+from sklearn.model_selection import cross_val_score
+from islab import ISLaBRegressor
+
+rows = np.random.default_rng(0).normal(size=(80, 3))
+model = ISLaBRegressor(max_epochs=1_000_000, n_restarts=1, random_state=0)
+print("ready", flush=True)
+cross_val_score(model, rows, rows[:, 0], cv=2, n_jobs=2)
 """
 
 
-def is_running(pid):
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
-    except FileNotFoundError:
-        return False
+def running(session):
+    """The processes of a session; those that have ended and wait for their parent are none."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, of = file.read_text().rpartition(")")[2].split()[:4]
+            if int(of) == session and state != "Z":
+                found.append(file.parent.name)
+    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are not in /proc")
-def test_workers_end_soon_after_a_process_that_was_killed():
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as parent:
-        workers = [int(parent.stdout.readline()) for _ in range(2)]
-        assert all(map(is_running, workers))
-        parent.kill()
-        for _ in range(200):
-            if not any(map(is_running, workers)):
-                break
-            time.sleep(0.1)
-    assert not any(map(is_running, workers))
+@pytest.mark.parametrize("program", [BUSY, GONE_AT_ONCE, CROSS_VALIDATION])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_soon_after_a_process_that_was_ended(program, number):
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+    ) as parent:
+        parent.stdout.readline()
+        time.sleep(2.0)
+        parent.send_signal(number)
+        parent.wait()
+    for _ in range(200):
+        if not running(parent.pid):
+            break
+        time.sleep(0.1)
+    left = running(parent.pid)
+    if left:
+        os.killpg(parent.pid, signal.SIGKILL)
+    assert left == []
+
+
+def test_who_stops_early_is_not_told_that_calls_were_cancelled():
+    results = in_parallel((joblib.delayed(time.sleep)(0.1) for _ in range(8)), n_jobs=2)
+    next(results)
+    results.close()  # a warning would be an error

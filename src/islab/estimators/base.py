@@ -26,6 +26,7 @@ from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines import Problem
+from islab.learn.parallel import end_with_parent
 from islab.tables.columns import ColumnEncoder
 from islab.tables.frames import (
     FEWEST_ROWS,
@@ -102,6 +103,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         ``sample_weight`` multiplies the rows' log likelihood, ``table_weight`` says how often
         a row stands in the data when columns are standardised.
         """
+        end_with_parent()
         if table_weight is not None and sample_weight is not None:
             counts = table_weight > 0
             X, target = rows_where(X, counts), target[counts]

@@ -25,6 +25,7 @@ from islab.explain.images import ImageExplanation, explain_images
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 from islab.learn.images import fit_images, image_stage, starting_posterior
+from islab.learn.parallel import end_with_parent
 from islab.tables.frames import all_or_nothing
 from islab.tables.images import as_pixels, checked_images, checked_labels, make_source, pixel_chunks
 
@@ -226,6 +227,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
         labels : (n,), optional
             Classes; a stream brings its own.
         """
+        end_with_parent()
         self._check_params()
         needed("torch", "Fitting an image classifier", "islab-bnn[torch]")
         self._engine_choice().resolve()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from multiprocessing import current_process, parent_process
 from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 1.0
+WORKERS = "LokyProcess"
 
 
 def in_parallel(
@@ -41,15 +44,35 @@ def in_parallel(
     except ValueError:
         # Whatever else is wrong with the options is raised again here.
         parallel = Parallel(n_jobs=n_jobs, return_as="list", **options)
-    owner = os.getpid()
-    return iter(parallel((_watching, (owner, call, *args), kw) for call, args, kw in calls))
+    return _handed_over(parallel((_watching, (call, *args), kw) for call, args, kw in calls))
 
 
-def _watching(owner: int, call: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """The call, in a process that ends with its owner if that has started it."""
-    if os.getppid() == owner:
-        _end_with(owner)
+def _handed_over(results: Any) -> Iterator[Any]:
+    """The results; who stops early knows that calls were cancelled, and is not told again."""
+    try:
+        # Not `yield from`, which would close the results before the warning is silenced.
+        for result in results:  # noqa: UP028
+            yield result
+    finally:
+        if hasattr(results, "close"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
+
+
+def _watching(call: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    end_with_parent()
     return call(*args, **options)
+
+
+def end_with_parent() -> None:
+    """Lets a worker of joblib's own processes end soon after the process that has started it.
+
+    Without, one whose parent was killed would finish its call and wait for others for minutes.
+    """
+    parent = parent_process()
+    if parent is not None and parent.pid is not None and current_process().name.startswith(WORKERS):
+        _end_with(parent.pid)
 
 
 @cache

@@ -38,7 +38,7 @@ inline Vec magnitude(Vec a) { return (Vec)((Mask)a & std::numeric_limits<std::in
 // exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r). What would be
 // smaller than the smallest normal number is 0.
 inline Vec exponential(Vec given) {
-    constexpr double largest = 709.782, smallest = -708.396;
+    constexpr double largest = 0x1.62e42fefa39efp+9, smallest = -0x1.6232bdd7abcd2p+9;
     constexpr double shift = 0x1.8p52;  // adding it rounds to a whole number, kept in the low bits
     Vec a = select(given > largest, fill(largest), given);
     a = select(given < smallest, fill(smallest), a);
