@@ -2,12 +2,15 @@
 
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core.families.mixtures import scattered_normals
 from islab.core.posterior import Posterior
 from islab.core.sparse import SparseNetwork
 from islab.evaluate import evaluate
@@ -137,15 +140,80 @@ def test_predictions_with_another_number_of_draws_are_made_anew(regressor, table
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_weights_are_those_behind_the_predictor(regressor, table, model, monkeypatch):
+def test_thinned_draws_are_evenly_spaced_ones_of_those_behind_the_predictor(
+    regressor, table, model, monkeypatch
+):
     found = regressor.predictions(table)
-    weights, biases = found.weights(5, model)
+    networks, noise = found.thinned(5, model)
     source = found.network if model == "median" else found.posterior
     monkeypatch.setattr(MEMORY, 3 * source.architecture.n_weights)  # draws come in parts of three
-    again = regressor.predictions(table).weights(5, model)
-    assert len(weights) == len(biases) == len(again[0]) == 5
+    again = regressor.predictions(table).thinned(5, model)[0]
     whole = source.draw(regressor.n_draws, np.random.default_rng(regressor.seed_))
-    np.testing.assert_array_equal(weights, whole[0][:5])
+    places = [20, 60, 100, 140, 180]
+    for each in (networks, again):
+        np.testing.assert_array_equal(each.dense()[0], whole[0][places])
+        np.testing.assert_array_equal(each.dense()[1], whole[1][places])
+    every = found.noise(model)
+    np.testing.assert_array_equal(noise, every[places] if every.ndim == 3 else every)
+
+
+def outside(table):
+    """Rows inside the range of training, the same beyond it, and farther."""
+    rows = table.iloc[:3]
+    reach = table["size"].max() - table["size"].min()
+    return [rows.assign(size=table["size"].max() + share * reach) for share in (0, 1, 3)]
+
+
+def test_intervals_of_numbers_grow_outside_the_range_of_training(regressor, table):
+    widths = [np.diff(regressor.predict_interval(rows))[:, 0] for rows in outside(table)]
+    sds = [regressor.predict(rows, return_std=True)[1] for rows in outside(table)]
+    for narrow, wide in (*pairwise(widths), *pairwise(sds)):
+        assert (wide > 1.2 * narrow).all()
+    beyond = outside(table)[1]
+    change = regressor.predict(beyond) - regressor.predict(outside(table)[0])
+    assert (widths[1] > np.abs(change)).all()
+
+
+def test_intervals_of_classes_grow_outside_the_range_of_training(classifier, table):
+    shares = [classifier.predict_interval(rows, 0.8) for rows in outside(table)]
+    widths = [np.diff(np.log(ends / (1 - ends).clip(1e-300)))[:, 0] for ends in shares]
+    assert (widths[1] > widths[0]).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_inside_the_range_of_training_intervals_are_those_of_the_draws(regressor, table, model):
+    found = regressor.predictions(table)
+    assert not found.outside.any()
+    plain = replace(found, ranges=None)
+    np.testing.assert_array_equal(found.interval(model=model), plain.interval(model=model))
+    np.testing.assert_array_equal(found.sd(model), plain.sd(model))
+
+
+def test_expectations_outside_the_range_are_those_of_the_draws(regressor, table):
+    rows = outside(table)[2]
+    found = regressor.predictions(rows)
+    assert found.outside.all()
+    np.testing.assert_array_equal(found.mean(), replace(found, ranges=None).mean())
+    np.testing.assert_allclose(found.mean(), found.samples().mean(axis=0))
+
+
+def test_a_row_outside_has_the_same_interval_beside_any_others(regressor, table):
+    near, far, _ = outside(table)
+    together = regressor.predict_interval(pd.concat([near, table, far]))
+    np.testing.assert_array_equal(together[-3:], regressor.predict_interval(far))
+
+
+def test_the_spread_outside_is_the_change_beyond_the_edge(regressor, table):
+    """By its definition, draw by draw."""
+    edge, far, _ = outside(table)
+    predictor = [regressor.predictions(rows).predictor() for rows in (edge, far)]
+    beyond = predictor[1] - predictor[0]
+    z = scattered_normals(regressor.n_draws)
+    assert abs(z.mean()) < 0.02
+    assert z.std() == pytest.approx(1, abs=0.03)
+    expected = (predictor[1] + beyond * z[:, None, None]).var(axis=0)
+    found = regressor.predictions(far).uncertainty().epistemic
+    np.testing.assert_allclose(found, expected)
 
 
 def test_a_second_call_takes_the_draws_of_the_first(independent, table, draws):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from islab import ISLaBClassifier, ISLaBRegressor
+from islab import ISLaBClassifier, ISLaBRegressor, load
 from islab.core.diagnostics import diagnose
 
 
@@ -48,6 +48,58 @@ def test_with_rows_and_targets_it_says_what_is_explained(model, data):
     share = summary.to_frame().drop_duplicates("variable")["share"]
     assert share.sum() == pytest.approx(1, abs=0.02)
     assert summary.to_frame()["share"].is_monotonic_decreasing
+
+
+def test_without_rows_it_tells_of_the_training_rows(model, data):
+    X, y = data
+    summary, whole = model.summary(), model.summary(X, y)
+    explained = 1 - ((y - model.predict(X)) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    told = summary.facts["R\N{SUPERSCRIPT TWO}"]
+    assert told.endswith("of the training rows")
+    assert float(told.split()[0]) == pytest.approx(explained, abs=0.002)
+    shares, expected = (each.to_frame().set_index("term")["share"] for each in (summary, whole))
+    np.testing.assert_allclose(shares, expected[shares.index], atol=0.02)
+
+
+def test_a_loaded_model_tells_of_its_training_rows(model, tmp_path):
+    model.save(tmp_path / "m.islab")
+    loaded = load(tmp_path / "m.islab")
+    assert loaded.training_fit_ == model.training_fit_
+    assert str(loaded.summary()) == str(model.summary())
+
+
+def test_a_file_without_the_training_rows_is_summarised_without(model, tmp_path):
+    model.save(tmp_path / "m.islab", sparse=True)
+    summary = load(tmp_path / "m.islab").summary()
+    assert "R\N{SUPERSCRIPT TWO}" not in summary.facts
+    assert "share" not in summary.to_frame()
+
+
+def test_a_classifier_tells_base_rates_of_its_training_rows(data, tmp_path):
+    X, y = data
+    labels = np.where(y > 0, "high", "low")
+    model = ISLaBClassifier(posterior="independent", max_epochs=60, random_state=0).fit(X, labels)
+    model.save(tmp_path / "m.islab")
+    facts = load(tmp_path / "m.islab").summary().facts
+    assert f"high {np.mean(labels == 'high'):.1%}" in facts["base rate"]
+    assert facts["deviance explained"].endswith("of the training rows")
+
+
+def test_dates_are_told_by_year_month_and_weekday():
+    rng = np.random.default_rng(0)
+    when = pd.Series(pd.date_range("2019-01-01", periods=1200))
+    X = pd.DataFrame({"when": when, "noise": rng.normal(size=1200)})
+    y = 3 * np.cos(2 * np.pi * when.dt.day_of_year / 365.25) + 2.0 * (when - when[0]).dt.days / 365
+    y = y + 4.0 * (when.dt.day_of_week == 6) + 0.5 * rng.normal(size=1200)
+    model = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y)
+    frame = model.summary(X).to_frame().set_index("term")
+    assert frame.loc["when (per year)", "effect"] == pytest.approx(2.0, abs=0.2)
+    month = next(term for term in frame.index if term.startswith("when: month"))
+    assert frame.loc[month, "effect"] == pytest.approx(6.0, abs=0.8)
+    weekday = next(term for term in frame.index if term.startswith("when: weekday: Sunday vs"))
+    assert frame.loc[weekday, "effect"] == pytest.approx(4.0, abs=0.4)
+    effect = model.explain_global(X).effect("when").to_frame()
+    assert effect["value"].iloc[0] == "2019-01-01"
 
 
 def test_classes_have_odds_ratios_and_base_rates(data):

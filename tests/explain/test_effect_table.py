@@ -32,13 +32,27 @@ def test_effects_of_a_linear_model_are_its_coefficients():
     assert "ratio" not in frame
 
 
-def test_the_effect_of_a_bent_number_is_its_mean_slope_within_a_standard_deviation():
+def bent(skip=0.0):
+    """A unit that bends at 0, beside a line of some slope."""
     net = Architecture(1, (1,), 1, activation="relu")
     flat = np.zeros(net.n_weights)
     net.covariate_matrix(flat)[0, 0] = 1.0
+    net.covariate_matrix(flat)[1, 0] = skip
     net.hidden_block(1).view(flat)[...] = 1.0
-    frame = explain_global(network_with(flat, net, scale=Scale.plain(1, 1))).effects
-    assert frame["effect"].tolist() == pytest.approx([0.5])
+    return explain_global(network_with(flat, net, scale=Scale.plain(1, 1))).effects
+
+
+def test_a_bent_number_has_a_slope_below_and_one_above_its_typical_value():
+    frame = bent(skip=-0.5).set_index("term")
+    assert frame.loc["x0 from -1 to 0", "effect"] == pytest.approx(-0.5)
+    assert frame.loc["x0 from 0 to 1", "effect"] == pytest.approx(0.5)
+    assert frame["p_nonlinear"].tolist() == [1.0, 1.0]
+
+
+def test_a_number_that_hardly_bends_has_its_mean_slope_within_a_standard_deviation():
+    frame = bent(skip=2.0)
+    assert frame["term"].tolist() == ["x0"]
+    assert frame["effect"].tolist() == pytest.approx([2.5])
     assert frame["p_nonlinear"].tolist() == [1.0]
 
 

@@ -116,7 +116,7 @@ def test_odd_descriptions_are_refused_or_harmless(model, sparse):
             harmless.add(place[0])
             loaded.get_params()
     free = {"params", "columns", "outputs", "elbo", "seed", "n_weights_initial", "target"}
-    assert harmless <= free | {"features"}
+    assert harmless <= free | {"features", "training"}
 
 
 @pytest.mark.parametrize("name", ["mu", "x_center", "noise"])

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBRegressor
+from islab.core.families.mixtures import scattered_normals
 from islab.report import write_report
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
@@ -156,6 +157,32 @@ def test_what_if_starts_with_what_predict_gives(page, classifier):
     shown, expected = shown_probability(page), classifier.predict_proba(X.iloc[[5]])[0]
     number = float(shown.strip("<>"))
     assert np.abs(expected - number).min() < 0.03
+
+
+def test_intervals_of_the_page_grow_outside_the_range_of_training(page, classifier):
+    X, _ = hostile_table()
+    far = X.iloc[[5]].copy()
+    far[SCRIPT] = X[SCRIPT].max() + 8
+    found = page.evaluate(
+        """(value) => {
+          const { data, predict } = window.islab;
+          const x = data.rows[1].x.slice();
+          x[data.settings.find((each) => each.name.startsWith("<script>")).used[0]] = value;
+          return predict(x);
+        }""",
+        float(far[SCRIPT].iloc[0]),
+    )
+    networks = classifier.predictions(far).thinned(60)[0]
+    scale = classifier.network_.scale
+    low, high = classifier.columns_.ranges
+    there = classifier.predictions(far).covariates
+    ends = [scale.standardise(rows) for rows in (there, np.clip(there, low, high))]
+    predictor, edge = (scale.restore(networks.predictor(rows))[:, 0, 0] for rows in ends)
+    spread = predictor + (predictor - edge) * scattered_normals(60)
+    expected = np.quantile(1 / (1 + np.exp(-spread)), [0.025, 0.975])
+    assert_interval = [found["lower"][0], found["upper"][0]]
+    np.testing.assert_allclose(assert_interval, expected, atol=1e-9)
+    assert found["mean"][0] == pytest.approx(np.mean(1 / (1 + np.exp(-predictor))), abs=1e-9)
 
 
 def test_the_median_network_can_be_chosen(page, classifier):

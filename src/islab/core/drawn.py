@@ -13,8 +13,9 @@ import numpy as np
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index
+from islab.core.integration import integrated_contributions
 from islab.core.native import compiled, instructions
-from islab.core.network import forward, preactivations, slopes
+from islab.core.network import forward, slopes
 from islab.core.paths import active_weights
 
 if TYPE_CHECKING:
@@ -168,25 +169,25 @@ class DrawnNetworks:
 
         Notes
         -----
-        Only for piecewise-linear activations: on the way such a network is linear between bends,
-        where a unit's sum passes a bend of its activation, so that the integral is a sum over the
-        pieces.
+        On the way a piecewise-linear network is linear between bends, where a unit's sum passes a
+        bend of its activation, so that the integral is a sum over the pieces. Of a curved one it is
+        found by quadrature, an approximation.
         """
-        if not families.activation(self.architecture.activation).piecewise_linear:
-            raise ValueError(
-                f"Got activation={self.architecture.activation!r}, expected a piecewise-linear "
-                f"one: {', '.join(families.activations(piecewise_linear=True))}."
-            )
         start, end = self._checked(start), self._checked(end)
         if len(start) not in (1, len(end)):
             raise ValueError(
                 f"Got {len(start)} starts for {len(end)} rows, expected one, or one for each row."
             )
-        if self._compiled is not None:
+        net = self.architecture
+        bent = families.activation(net.activation).piecewise_linear
+        if self._compiled is not None and bent:
             return self._compiled.contributions(start, end)
-        cost = self.architecture.n_weights + len(end) * self.architecture.n_units**2
-        found = [_contributions(part, start, end) for part in self._in_parts(cost)]
-        return np.concatenate(found)[:, :, self.covariates]
+        cost = net.n_weights + len(end) * net.n_outputs * net.n_covariates
+        found = [
+            integrated_contributions(net, *part.dense(), start, end)[..., self.covariates]
+            for part in self._in_parts(cost)
+        ]
+        return np.swapaxes(np.concatenate(found), -1, -2)
 
     # -- how ------------------------------------------------------------------------------
 
@@ -224,43 +225,3 @@ class DrawnNetworks:
         size = max(1, NUMBERS_AT_ONCE // max(cost, 1))
         for first, last in pairwise([*range(0, max(len(self), 1), size), len(self)]):
             yield self[first:last]
-
-
-def _contributions(networks: DrawnNetworks, start: Float, end: Float) -> Float:
-    """Integrated gradients in numpy, (draws, rows, covariates, outputs)."""
-    net, (weights, biases) = networks.architecture, networks.dense()
-    bends = _bends(net, weights, biases, start, end)
-    middle, length = (bends[..., 1:] + bends[..., :-1]) / 2, np.diff(bends, axis=-1)
-    gradient = slopes(net, weights, biases, _along(start, end, middle))[1]
-    gradient = gradient.reshape(*middle.shape, net.n_outputs, net.n_covariates)
-    return np.einsum("drk,drkoj,rj->drjo", length, gradient, end - start)
-
-
-def _along(start: Float, end: Float, shares: Float) -> Float:
-    """Points at shares (draws, rows, points) of the way, (draws, rows * points, covariates)."""
-    points = start[:, None] + shares[..., None] * (end - start)[:, None]
-    draws, rows, n_points = shares.shape
-    return points.reshape(draws, rows * n_points, end.shape[1])
-
-
-def _bends(net: Architecture, weights: Float, biases: Float, start: Float, end: Float) -> Float:
-    """Shares of the way at which a network may bend, (draws, rows, bends), from 0 to 1.
-
-    Layer by layer, zeros of the units' sums between known bends are new ones. Where there are
-    fewer than elsewhere the last repeats: pieces of length 0.
-    """
-    at = np.array(families.activation(net.activation).bends or ())
-    bends = np.broadcast_to(np.array([0.0, 1.0]), (len(weights), len(end), 2))
-    for units in net.units[:-1]:
-        z = preactivations(net, weights, biases, _along(start, end, bends))[..., units]
-        z = z.reshape(*bends.shape, z.shape[-1], 1) - at
-        before, after = z[:, :, :-1], z[:, :, 1:]
-        crosses = before * after < 0
-        share = np.divide(before, before - after, out=np.ones(before.shape), where=crosses)
-        left, length = bends[:, :, :-1, None, None], np.diff(bends, axis=-1)[..., None, None]
-        found = np.where(crosses, left + share * length, 1.0)
-        found = found.reshape(*bends.shape[:2], int(np.prod(found.shape[2:])))
-        bends = np.sort(np.concatenate([bends, found], axis=-1), axis=-1)
-        n_inside = int((bends < 1).sum(axis=-1).max(initial=1))
-        bends = bends[..., : n_inside + 1]
-    return bends

@@ -24,6 +24,7 @@ from islab.estimators.learnable_covariates import clearly_correlated
 from islab.estimators.predictions import NUMBERS_AT_ONCE, Model
 from islab.estimators.settings import check_params
 from islab.estimators.summary import ModelSummary, summarise_model
+from islab.estimators.training_fit import TrainingFit, training_fit
 from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines import Problem
 from islab.learn.parallel import end_with_parent
@@ -62,13 +63,16 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
     takes_offset: ClassVar[bool] = False
     """Whether ``_learn_weights`` heeds the offset of its problem."""
     compares_median: ClassVar[bool] = False
-    """Whether ``fit`` warns of a median network that is unlike the full model."""
+    """Whether ``fit`` looks at its result: warns of a median network that is unlike the full
+    model, and keeps what it explains of the training rows."""
 
     posterior_: WeightDistribution | None
     network_: SparseNetwork
     columns_: ColumnEncoder
     chosen_: dict[str, float]
     disagreement_: str | None = None
+    training_fit_: TrainingFit | None = None
+    n_draws: int
     n_features_in_: int
     missing: str
     constraints: dict[Any, Any] | None = None
@@ -95,8 +99,11 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         table_weight: Float | None,
         offset: Float | None = None,
         candidates: tuple[str, ...] = (),
+        labels: NDArray | None = None,
     ) -> None:
         """Learns from a checked table, targets and offsets (rows, outputs).
+
+        ``labels`` are the classes (rows,) that targets stand for.
 
         Of several ``candidates``, which standardise targets alike, the best likelihood is taken.
 
@@ -107,6 +114,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         if table_weight is not None and sample_weight is not None:
             counts = table_weight > 0
             X, target = rows_where(X, counts), target[counts]
+            labels = None if labels is None else labels[counts]
             offset = None if offset is None else offset[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
@@ -137,6 +145,10 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         self.disagreement_ = (
             self._checked_median(covariates, offset) if self.compares_median else None
         )
+        self.training_fit_ = None
+        if self.compares_median:
+            observed = target if labels is None else labels
+            self.training_fit_ = training_fit(self, covariates, observed, offset)
         self._warn_of_chains()
         if not len(self.network_.covariates):
             self._warn_of_nothing(x, _beside_offset(y, shift, likelihood))
@@ -242,6 +254,9 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
     def _check_params(self) -> None:
         check_params(self.get_params(deep=False))
 
+    def _ranges(self) -> Float:
+        return self.columns_.ranges
+
     def _encoded(self, X: Any) -> Float:
         return self.columns_.encode(checked_table(self, X, reset=False))
 
@@ -254,9 +269,11 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         ----------
         X : DataFrame or (rows, columns), optional
             Rows over which effects are averaged, with each variable's share of the predictor's
-            variance; without them effects are those of changes of the typical row.
+            variance; without them effects are those of changes of the typical row, and shares
+            those of the training rows.
         y : (rows,) or (rows, outputs), optional
-            Their targets, for the variance or deviance that is explained, and base rates.
+            Their targets, for the variance or deviance that is explained, and base rates;
+            without X those of the training rows are told.
         level : float
             Of the intervals.
         """

@@ -172,6 +172,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
             outputs=likelihood.class_outputs(tuple(str(name) for name in names)),
             sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
+            labels=labels,
         )
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from islab.core.outputs import require_piecewise_linear
 from islab.estimators.predictions import Model, Predictions
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder
-from islab.tables.dates import Moment
+from islab.tables.dates import Cycle, Moment
 from islab.tables.frames import checked_table, is_frame
 from islab.tables.numbers import Number
 from islab.tables.offsets import OffsetColumns
@@ -54,7 +54,7 @@ def explain_rows(
     if baseline is None:
         baseline = "typical" if options.get("kind", "integrated") == "integrated" else "zero"
     start = baseline_values(scale, _row_of(estimator, baseline))
-    networks = ExplainedNetworks.collect(source, scale, rows.weight_parts(model))
+    networks = ExplainedNetworks.of(source, scale, rows.networks(model))
     _warn_of_other_classes(rows, model)
     return explain_draws(
         networks,
@@ -83,22 +83,10 @@ def explain_model(
         "n_draws": n_draws,
     }
     if rows is not None:
-        content["draws"] = partial(_thinned, rows, model, n_draws)
+        content["draws"] = partial(rows.thinned, n_draws, model)
     return explain_global(
         estimator.network_, covariates, estimator.posterior_, **content, **options
     )
-
-
-def _thinned(rows: Predictions, model: Model | None, n_draws: int) -> Iterator[tuple[Float, Float]]:
-    """Evenly spaced ones of the draws that predict these rows."""
-    places = ((np.arange(n_draws) + 0.5) / n_draws * rows.n_draws).astype(int)
-    kept = np.unique(places)
-    first = 0
-    for weights, biases in rows.weight_parts(model):
-        own = kept[(kept >= first) & (kept < first + len(weights))] - first
-        first += len(weights)
-        if len(own):
-            yield weights[own], biases[own]
 
 
 def rows_outside(estimator: NetworkEstimator, X: Any) -> pd.DataFrame:
@@ -156,13 +144,32 @@ def grids_of(encoder: ColumnEncoder, covariates: Float | None, typical: Float) -
             if trend.indicator and isinstance(variable, Number):
                 shown = np.append(shown, np.nan)
                 codes = np.vstack([codes, [trend.fill, 1.0]])
-            grids.append(Grid(variable.name, columns, shown, codes, is_category=False, mark=mark))
+            grid = Grid(variable.name, columns, shown, codes, is_category=False, mark=mark)
+            if isinstance(variable, Moment):
+                switches = _switches(variable, int(columns[0]))
+                grid = replace(grid, start=variable.start, switches=switches)
+            grids.append(grid)
         else:
             assert isinstance(trend, Category | Ordered)
             names, codes = trend.choices()
             levels = np.array(names[:-1], dtype=object)
             grids.append(Grid(variable.name, columns, levels, codes[:-1], is_category=True))
     return grids
+
+
+def _switches(variable: Moment, first: int) -> tuple[Grid, ...]:
+    """Month, hour and weekday of a date, whose first covariate is given."""
+    from islab.explain.grids import Grid
+
+    found, first = [], first + len(variable.trend.covariates)
+    for part in variable.parts[1:]:
+        assert isinstance(part, Category | Cycle)
+        names, codes = part.choices()
+        columns = np.arange(first, first + len(part.covariates))
+        levels = np.array(names[:-1], dtype=object)
+        found.append(Grid(part.name, columns, levels, codes[:-1], is_category=True))
+        first += len(columns)
+    return tuple(found)
 
 
 def _known_numbers(

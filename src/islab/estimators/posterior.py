@@ -82,7 +82,12 @@ class PosteriorEstimator(BaseEstimator):
             posterior=self.posterior_,
             n_draws=n_draws,
             seed=self.seed_,
+            ranges=self._ranges(),
         )
+
+    def _ranges(self) -> Float | None:
+        """Least and greatest value of each covariate in training, if rows have any."""
+        return None
 
     def _encoded(self, X: Any) -> Any:
         """Rows to predict, checked, as the networks take them."""

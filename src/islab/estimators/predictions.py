@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from islab.core import families
 from islab.core.drawn import DrawnNetworks
 from islab.core.families import ClassLikelihood, Likelihood, Uncertainty
+from islab.core.families.mixtures import scattered_normals
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.estimators.weight_distribution import WeightDistribution
@@ -27,12 +29,10 @@ from islab.tables.targets import (
 
 Float = NDArray[np.floating]
 Model = Literal["full", "median"]
-Weights = tuple[Float, Float]  # (draws, weights), (draws, units)
 
 NUMBERS_AT_ONCE = 5_000_000
 NUMBERS_IN_CACHE = 100_000
 WEIGHTS_KEPT = 500_000
-DRAWS_AT_ONCE = 50
 MOST_OTHER_CLASSES = 0.05
 MOST_RESIDUAL_SDS = 1.0
 SAME_PROBABILITY = 0.1
@@ -81,6 +81,17 @@ class Predictions:
     n_draws, seed : int
     offset : (rows, outputs), optional
         Added to the predictor of every draw, on the scale of the data.
+    ranges : (2, covariates), optional
+        Least and greatest values in training: intervals of rows outside are wider.
+
+    Notes
+    -----
+    Beyond the training data straight lines go on as they were, which nothing in the data supports.
+    Quantiles, intervals and epistemic variances of a row x outside therefore take the change
+    beyond the edge as uncertain by its own size. With c the row x whose numbers are clipped to the
+    range of training, the predictor of draw d is f_d(x) + z_d (f_d(x) - f_d(c)), where z_d are
+    fixed values of a standard normal variable, evenly spread over the draws. Inside the range the
+    second term is 0. Means are those of f_d(x).
     """
 
     covariates: Float
@@ -89,6 +100,7 @@ class Predictions:
     n_draws: int
     seed: int
     offset: Float | None = None
+    ranges: Float | None = None
     _draws: dict[str, DrawnNetworks | None] = field(default_factory=dict, repr=False, init=False)
     _means: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
 
@@ -131,7 +143,18 @@ class Predictions:
             found = self.likelihood.uncertainty(draws, noise)
             return found.aleatoric, found.epistemic
 
-        return Uncertainty(*self.reduce(parts, model))
+        found = Uncertainty(*self.reduce(parts, model))
+        if not self.outside.any():
+            return found
+        return replace(found, epistemic=self.reduce(parts, model, widened=True)[1])
+
+    @cached_property
+    def outside(self) -> NDArray[np.bool_]:
+        """Rows with a number beyond its least or greatest value in training, (rows,)."""
+        if self.ranges is None:
+            return np.zeros(len(self), dtype=bool)
+        low, high = self.ranges
+        return ((self.covariates < low) | (self.covariates > high)).any(axis=1)
 
     def samples(self, model: Model | None = None) -> Float:
         """Expected targets under each draw, (draws, rows, outputs)."""
@@ -166,18 +189,16 @@ class Predictions:
         noise = self.noise(chosen)
         return DrawnNetworks.joined(parts), noise[numbers] if noise.ndim == 3 else noise
 
-    def weight_parts(self, model: Model | None = None) -> Iterator[Weights]:
-        """All draws of the weights and biases, a portion at a time."""
-        for networks in self._networks(self._chosen(model)):
-            for first in range(0, len(networks), DRAWS_AT_ONCE):
-                yield networks[first : first + DRAWS_AT_ONCE].dense()
-
     def source(self, model: Model | None = None) -> WeightDistribution | SparseNetwork:
         """What draws are made from."""
         return self._source(self._chosen(model))
 
     def reduce(
-        self, statistic: Callable[..., Any], model: Model | None = None, *beside: Float
+        self,
+        statistic: Callable[..., Any],
+        model: Model | None = None,
+        *beside: Float,
+        widened: bool = False,
     ) -> Any:
         """A statistic of the draws of the predictor, for all rows, with memory bounded.
 
@@ -188,11 +209,14 @@ class Predictions:
             returns an array (rows, ...), or a tuple of such arrays.
         model : {"full", "median"}, optional
         *beside : (rows, ...)
+        widened : bool
+            Spread draws out for rows outside the range of training.
         """
         chosen = self._chosen(model)
+        predictor = self._widened if widened else self._predictor
         numbers_per_row = self.n_draws * self.network.architecture.n_outputs
         found = [
-            statistic(self._predictor(chosen, rows), *(values[rows] for values in beside))
+            statistic(predictor(chosen, rows), *(values[rows] for values in beside))
             for rows in _parts(len(self), numbers_per_row, self._numbers_at_once(chosen))
         ]
         if isinstance(found[0], tuple):
@@ -242,6 +266,17 @@ class Predictions:
         draws = self._computed(model, self.covariates[rows])
         if self.offset is not None:
             draws[..., : self.offset.shape[1]] += self.offset[rows]
+        return draws
+
+    def _widened(self, model: Model, rows: slice) -> Float:
+        """The same, spread out by the change beyond the range of training."""
+        draws, outside = self._predictor(model, rows), np.flatnonzero(self.outside[rows])
+        if len(outside):
+            assert self.ranges is not None
+            own = self.covariates[rows][outside]
+            beyond = self._computed(model, own)
+            beyond -= self._computed(model, np.clip(own, *self.ranges))
+            draws[:, outside] += beyond * scattered_normals(self.n_draws)[:, None, None]
         return draws
 
     def _computed(self, model: Model, covariates: Float) -> Float:
@@ -320,7 +355,7 @@ class NumberPredictions(Predictions):
         def quantiles(draws: Float) -> Float:
             return np.moveaxis(self.likelihood.predictive_quantiles(draws, noise, wanted), 0, -1)
 
-        return self.reduce(quantiles, model)
+        return self.reduce(quantiles, model, widened=True)
 
     def interval(self, level: float = 0.9, model: Model | None = None) -> Float:
         """Ends of central predictive intervals, (rows, outputs, 2)."""
@@ -381,7 +416,7 @@ class ClassPredictions(Predictions):
             found = self._known(model).class_quantiles(draws, wanted)
             return np.moveaxis(self._in_order(found), 0, -1)
 
-        return self.reduce(quantiles, model)
+        return self.reduce(quantiles, model, widened=True)
 
     def interval(self, level: float = 0.9, model: Model | None = None) -> Float:
         """Ends of credible intervals of the class probabilities, (rows, classes, 2)."""

@@ -15,6 +15,7 @@ from islab.estimators.base import NetworkEstimator
 from islab.estimators.classifier import NetworkClassifier
 from islab.estimators.column_state import columns_of_record
 from islab.estimators.regressor import NetworkRegressor
+from islab.estimators.training_fit import Quality, TrainingFit
 from islab.estimators.weight_distribution import WeightDistribution
 from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
 from islab.io.sampled import read_sampled, sampled_state
@@ -23,6 +24,7 @@ from islab.io.schema import (
     Held,
     TableRecord,
     TargetRecord,
+    TrainingRecord,
     as_record,
     classes_of,
     params_of,
@@ -60,6 +62,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "seed": int(estimator.seed_),
         "target": _target_of(estimator),
         **_offset_of(estimator),
+        **({} if sparse else _training_of(estimator)),
     }
     if isinstance(model, SampledPosterior):
         description["sampled"], arrays = sampled_state(model)
@@ -76,6 +79,29 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
 def _offset_of(estimator: NetworkEstimator) -> dict[str, Any]:
     columns = getattr(estimator, "offset_columns_", OffsetColumns())
     return {"offset": asdict(columns)} if columns.names else {}
+
+
+def _training_of(estimator: NetworkEstimator) -> dict[str, Any]:
+    """What is known of the fit to the training rows; JSON has no NaN."""
+    known = estimator.training_fit_
+    if known is None:
+        return {}
+    explained = [share if np.isfinite(share) else None for share in known.quality.explained]
+    rates = list(known.quality.base_rates)
+    shares = {term: list(numbers) for term, numbers in known.shares.items()}
+    return {"training": {"explained": explained, "base_rates": rates, "shares": shares}}
+
+
+def _training_fit(estimator: NetworkEstimator, record: TrainingRecord) -> TrainingFit:
+    explained = tuple(np.nan if share is None else share for share in record.explained)
+    classes = getattr(estimator, "classes_", ())
+    n_explained = 1 if len(classes) else getattr(estimator, "n_outputs_", 0)
+    if (len(explained), len(record.base_rates)) != (n_explained, len(classes)):
+        raise ValueError("targets and what is explained of them differ in number")
+    numbers = [*explained, *(number for each in record.shares.values() for number in each)]
+    if np.isinf(numbers).any() or np.isnan(numbers[len(explained) :]).any():
+        raise ValueError("what it explains of its training rows is no number")
+    return TrainingFit(Quality(explained, tuple(record.base_rates)), record.shares)
 
 
 def _params(estimator: NetworkEstimator) -> dict[str, Any]:
@@ -135,6 +161,8 @@ def from_state(
     estimator.seed_ = record.seed
     _set_target(estimator, record.target)
     _set_offset(estimator, record)
+    if record.training is not None:
+        estimator.training_fit_ = _training_fit(estimator, record.training)
     held.require_no_others()
     return estimator
 

@@ -12,6 +12,7 @@ from islab.core import families
 from islab.core.diagnostics import diagnose
 from islab.core.names import printable, shortened
 from islab.core.sampled import SampledPosterior
+from islab.estimators.training_fit import NAME_LENGTH, Quality
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from islab.estimators.posterior import PosteriorEstimator
     from islab.explain import GlobalExplanation
 
-NAME_LENGTH = 36
 LINES_SHOWN = 30
+EFFECT_NOTE = (
+    "nothing else changes: numbers by one unit (within the range that is named, where their slope "
+    "changes), categories from their typical level"
+)
 COLUMNS = [
     "covariate",
     "variable",
@@ -97,8 +101,8 @@ class ModelSummary(Summary):
     ----------
     effects : DataFrame
         A line for each number and each level of a category, and output: its effect with interval,
-        see :func:`islab.explain.effect_table.effect_table`; with rows also ``share``, the
-        variable's share of the predictor's variance.
+        see :func:`islab.explain.effect_table.effect_table`; and ``share``, the variable's share of
+        the predictor's variance over the rows given, or those of training.
     covariates : DataFrame
         A line for each covariate of the readable network: its variable, how many used weights
         start at it, their mean inclusion probability, the posterior probability that some active
@@ -140,8 +144,7 @@ class ModelSummary(Summary):
         left = len(self.effects) - len(rows)
         lines += ["  " + "  ".join(_aligned(cells, widths)).rstrip() for cells in (head, *rows)]
         lines += [f"  ... and {left} more; see to_frame()"] if left else []
-        note = "nothing else changes: numbers by one unit, categories from their typical level"
-        return [*lines, "", f"  Effects with {self.level:.0%} intervals if {note}."]
+        return [*lines, "", f"  Effects with {self.level:.0%} intervals if {EFFECT_NOTE}."]
 
     def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         shown = self.effects.head(LINES_SHOWN)
@@ -279,8 +282,7 @@ def summarise_model(
     if estimator.disagreement_ is not None and "chains" not in facts:
         facts["caution"] = estimator.disagreement_
     effects = _with_probabilities(everything.effects, everything.variables)
-    if X is not None:
-        effects = _with_shares(effects, everything.importance.to_frame())
+    effects = _with_shares(effects, _shares(estimator, X, everything))
     covariates = _used_covariates(estimator, everything.covariates)
     name = type(estimator).__name__
     ratio = family.words.ratio
@@ -288,24 +290,14 @@ def summarise_model(
 
 
 def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:
-    """Variance explained and base rate, if there are targets."""
-    if X is None or y is None:
+    """Variance explained and base rate: of the rows, or without any of those of training."""
+    classes, known = getattr(estimator, "classes_", None), estimator.training_fit_
+    if X is None:
+        return {} if known is None else known.quality.facts(classes, "the training rows")
+    if y is None:
         return {}
     found: Any = estimator.predictions(X)
-    observed, mean = found.observed(y), found.mean()
-    if found.kind == "classes":
-        own = observed[:, None] == found.classes
-        rates = ", ".join(
-            f"{shortened(printable(str(name)), NAME_LENGTH)} {share:.1%}"
-            for name, share in zip(found.classes, own.mean(axis=0), strict=True)
-        )
-        null = -np.log(own.mean(axis=0).clip(1e-300))[own.argmax(axis=1)].mean()
-        explained = 1 - found.log_score(y).mean() / null if null > 0 else np.nan
-        return {"base rate": rates, "deviance explained": f"{explained:.1%} of these rows"}
-    residual = ((observed - mean) ** 2).sum(axis=0)
-    total = ((observed - observed.mean(axis=0)) ** 2).sum(axis=0)
-    shares = ", ".join(f"{share:.3f}" for share in 1 - residual / np.maximum(total, 1e-300))
-    return {"R\N{SUPERSCRIPT TWO}": f"{shares} of these rows"}
+    return Quality.of(found, found.observed(y)).facts(classes, "these rows")
 
 
 def _chains(posterior: Any) -> dict[str, str]:
@@ -325,10 +317,20 @@ def _with_probabilities(effects: pd.DataFrame, variables: pd.DataFrame) -> pd.Da
     return effects.assign(p_used=found.fillna(effects["p_used"]))
 
 
-def _with_shares(effects: pd.DataFrame, importance: pd.DataFrame) -> pd.DataFrame:
+def _shares(estimator: NetworkEstimator, X: Any, everything: GlobalExplanation) -> dict[str, float]:
+    """Shares of the predictor's variance by variable; empty if they are not known."""
+    if X is not None:
+        frame = everything.importance.to_frame()
+        return dict(zip(frame["term"], frame["share"], strict=True))
+    known = estimator.training_fit_
+    return {} if known is None else {term: share for term, (share, _, _) in known.shares.items()}
+
+
+def _with_shares(effects: pd.DataFrame, shares: dict[str, float]) -> pd.DataFrame:
     """Effects with each variable's share of the predictor's variance, the largest first."""
-    share = importance.set_index("term")["share"]
-    found = effects.assign(share=effects["variable"].map(share))
+    if not shares:
+        return effects
+    found = effects.assign(share=effects["variable"].map(shares).fillna(0.0))
     return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 

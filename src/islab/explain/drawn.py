@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.compaction import LivingDraws, living_draws
-from islab.core.integration import integrated_contributions
-from islab.core.network import forward, slopes
+from islab.core.drawn import DrawnNetworks
 from islab.core.outputs import contrast_matrix
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
@@ -45,12 +44,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ExplainedNetworks:
-    """Draws of networks that read the same covariates, a few at a time without what they lack.
+    """Draws of networks that read the same covariates, on the scale of the data.
 
     Attributes
     ----------
-    parts : tuple of LivingDraws
-        Their ``covariates`` are columns of the data.
+    networks : DrawnNetworks
+    columns : (covariates of the networks,)
+        Where these stand among the covariates of the data.
     scale : Scale
     likelihood : str
     noise : (outputs,)
@@ -58,7 +58,8 @@ class ExplainedNetworks:
         likelihood learns besides the weights.
     """
 
-    parts: tuple[LivingDraws, ...]
+    networks: DrawnNetworks
+    columns: Index
     scale: Scale
     likelihood: str
     noise: Float
@@ -66,75 +67,72 @@ class ExplainedNetworks:
     @classmethod
     def collect(cls, source: Source, scale: Scale, draws: Iterable[Weights]) -> ExplainedNetworks:
         """Draws of a source, which come in portions of any size."""
+        net = source.architecture
+        parts = [DrawnNetworks.from_dense(net, *drawn) for drawn in draws]
+        return cls.of(source, scale, DrawnNetworks.joined(parts))
+
+    @classmethod
+    def of(cls, source: Source, scale: Scale, networks: DrawnNetworks) -> ExplainedNetworks:
+        """Networks that were drawn from a source."""
         columns = np.arange(source.architecture.n_covariates)
         if isinstance(source, SparseNetwork):
             columns = source.covariates
-        parts = []
-        for weights, biases in draws:
-            for first in range(0, len(weights), DRAWS_AT_ONCE):
-                some = slice(first, first + DRAWS_AT_ONCE)
-                part = living_draws(source.architecture, weights[some], biases[some])
-                own = columns[part.covariates]
-                parts.append(LivingDraws(part.architecture, own, part.weights, part.biases))
         scaled = families.likelihood(source.likelihood).scales_target
         noise = source.noise * scale.y_scale**2 if scaled else source.noise
-        return cls(tuple(parts), scale, source.likelihood, noise)
+        return cls(networks, columns, scale, source.likelihood, noise)
 
     @property
     def n_draws(self) -> int:
-        return sum(len(part.weights) for part in self.parts)
+        return len(self.networks)
 
     @cached_property
     def used(self) -> Index:
         """Columns of the data that some draw reads."""
-        return np.unique(np.concatenate([part.covariates for part in self.parts]))
+        return self.columns[self.networks.covariates]
+
+    @cached_property
+    def parts(self) -> tuple[LivingDraws, ...]:
+        """A few draws at a time, without the units and covariates that they lack.
+
+        Their ``covariates`` are columns of the data.
+        """
+        found = []
+        for first in range(0, self.n_draws, DRAWS_AT_ONCE):
+            some = self.networks[first : first + DRAWS_AT_ONCE]
+            part = living_draws(some.architecture, *some.dense())
+            found.append(replace(part, covariates=self.columns[part.covariates]))
+        return tuple(found)
 
     @property
     def exact(self) -> bool:
         """Whether contributions and slopes are exact: no draw is curved."""
-        shapes = [part.architecture for part in self.parts]
-        activation = families.activation(shapes[0].activation)
-        return activation.piecewise_linear or not any(sum(shape.hidden) for shape in shapes)
+        net = self.networks.architecture
+        sources = net.ends[0][self.networks.slots]
+        straight = families.activation(net.activation).piecewise_linear
+        return straight or not bool((sources >= net.n_covariates).any())
 
     def thinned(self, most: int) -> ExplainedNetworks:
         """At most so many of the draws, evenly spaced."""
         if self.n_draws <= most:
             return self
         kept = ((np.arange(most) + 0.5) / most * self.n_draws).astype(np.intp)
-        parts, first = [], 0
-        for part in self.parts:
-            own = kept[(kept >= first) & (kept < first + len(part.weights))] - first
-            first += len(part.weights)
-            if len(own):
-                parts.append(replace(part, weights=part.weights[own], biases=part.biases[own]))
-        return replace(self, parts=tuple(parts))
+        return replace(self, networks=self.networks.take(kept))
 
     def predictor(self, x: Float) -> Float:
         """(draws, rows, outputs)"""
-        found = [
-            forward(part.architecture, part.weights, part.biases, self._columns(part, x))
-            for part in self.parts
-        ]
-        return self.scale.restore(np.concatenate(found))
+        return self.scale.restore(self.networks.predictor(self._read(x)))
 
     def slopes(self, x: Float) -> Float:
         """(draws, rows, used covariates, outputs)"""
-
-        def of(part: LivingDraws, rows: slice) -> Float:
-            columns = self._columns(part, x[rows])
-            return slopes(part.architecture, part.weights, part.biases, columns)[1]
-
-        return self._by_covariate(of, len(x), 1 / self.scale.x_scale)
+        gradient = self.networks.slopes(self._read(x))[1]
+        gradient *= self.scale.y_scale[:, None] / self.scale.x_scale[self.used]
+        return np.swapaxes(gradient, -1, -2)
 
     def contributions(self, start: Float, x: Float) -> Float:
         """From ``start`` (covariates,) or (rows, covariates), (draws, rows, used, outputs)."""
-        start = np.broadcast_to(start, x.shape)
-
-        def of(part: LivingDraws, rows: slice) -> Float:
-            ends = self._columns(part, start[rows]), self._columns(part, x[rows])
-            return integrated_contributions(part.architecture, part.weights, part.biases, *ends)
-
-        return self._by_covariate(of, len(x), np.ones(len(self.scale.names)))
+        found = self.networks.contributions(self._read(np.atleast_2d(start)), self._read(x))
+        found *= self.scale.y_scale
+        return found
 
     def reach(self, x: Float) -> tuple[Float, Float]:
         """How far each draw stays linear below and above each row, (draws, rows, used)."""
@@ -144,36 +142,26 @@ class ExplainedNetworks:
         for part in self.parts:
             draws = slice(first, first + len(part.weights))
             first = draws.stop
-            places = np.searchsorted(self.used, part.covariates)
-            for rows in self._row_blocks(part, len(x)):
-                columns = self._columns(part, x[rows])
+            own = np.isin(part.covariates, self.used)
+            places = np.searchsorted(self.used, part.covariates[own])
+            for rows in _row_blocks(part, len(x)):
+                columns = self.scale.standardise(x[rows], part.covariates)
                 found = linear_reach(part.architecture, part.weights, part.biases, columns)
                 for whole, distance in zip((below, above), found, strict=True):
-                    whole[draws, rows, places] = distance * self.scale.x_scale[part.covariates]
+                    scaled = distance * self.scale.x_scale[part.covariates]
+                    whole[draws, rows, places] = scaled[..., own]
         return below, above
 
-    def _columns(self, part: LivingDraws, x: Float) -> Float:
-        return self.scale.standardise(x, part.covariates)
+    def _read(self, x: Float) -> Float:
+        """The columns of the data that the networks read, standardised."""
+        return self.scale.standardise(x, self.columns)
 
-    def _by_covariate(self, of: Any, n_rows: int, factor: Float) -> Float:
-        """What ``of`` gives by outputs and covariates, placed among all used covariates."""
-        n_outputs = len(self.scale.outputs)
-        found = np.zeros((self.n_draws, n_rows, len(self.used), n_outputs))
-        first = 0
-        for part in self.parts:
-            draws = slice(first, first + len(part.weights))
-            first = draws.stop
-            places = np.searchsorted(self.used, part.covariates)
-            for rows in self._row_blocks(part, n_rows):
-                own = of(part, rows) * factor[part.covariates]
-                found[draws, rows, places] = np.swapaxes(own, -1, -2) * self.scale.y_scale
-        return found
 
-    def _row_blocks(self, part: LivingDraws, n_rows: int) -> list[slice]:
-        net = part.architecture
-        own = len(part.weights) * (net.n_units + net.n_outputs * (net.n_covariates + net.n_units))
-        step = max(1, NUMBERS_AT_ONCE // max(own, 1))
-        return [slice(row, min(row + step, n_rows)) for row in range(0, n_rows, step)]
+def _row_blocks(part: LivingDraws, n_rows: int) -> list[slice]:
+    """Rows in blocks whose unit slopes fit in memory."""
+    net = part.architecture
+    step = max(1, NUMBERS_AT_ONCE // max(1, len(part.weights) * net.n_units * net.n_covariates))
+    return [slice(row, min(row + step, n_rows)) for row in range(0, n_rows, step)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,15 @@ from islab.core.arrays import Float, Index
 from islab.core.paths import active_weights
 from islab.core.summary import summarise
 from islab.explain.effects import EffectCurves
-from islab.explain.grids import Grid
+from islab.explain.grids import Grid, date_names
 from islab.explain.importance import meetings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DAYS_IN_YEAR = 365.2425
+LIKELY = 0.5  # from this probability on a number is looked at for a bend
+UNLIKE = 0.5  # of the larger slope: a difference that is worth two lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +51,12 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
     -----
     The effect of a number is its mean slope between one scale (standard deviation) below and above
     its mean, within the range of the data, and ``size`` the change from there to there; of a number
-    with two values it is between these. Of a level it is the change from the reference, the level
-    of the typical row. Both are averaged over the rows of the curves, or at the typical row
-    without any.
+    with two values it is between these. A number that bends has two lines if its mean slopes below
+    and above the typical value differ by more than half of the larger: one slope could be near 0
+    where the effect is large. Of a level it is the change from the reference, the level
+    of the typical row. A date has the slope of its trend by year, or by day if it spans less than
+    a year, and for month, hour and weekday the change from the lowest to the highest. All are
+    averaged over the rows of the curves, or at the typical row without any.
     """
     import pandas as pd
 
@@ -61,7 +68,7 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
         change
         for grid in curves.grids
         if used[names.index(grid.variable)] > 0
-        for change in _changes(grid, curves)
+        for change in _changes(grid, curves, float(bent[names.index(grid.variable)]))
     ]
     lines = []
     ratio = families.likelihood(networks.likelihood).words.ratio is not None
@@ -109,40 +116,74 @@ def bent_probability(curves: EffectCurves) -> Float:
     return found / curves.networks.n_draws
 
 
-def _changes(grid: Grid, curves: EffectCurves) -> list[_Change]:
-    scale = curves.networks.scale
-    typical = scale.typical[grid.columns]
+def _changes(grid: Grid, curves: EffectCurves, p_bent: float) -> list[_Change]:
     if grid.is_category:
-        reference = int(grid.nearest(scale.typical[None])[0])
-        return [
-            _Change(
-                grid.variable,
-                f"{grid.variable}: {level} vs {grid.values[reference]}",
-                grid.columns,
-                grid.codes[reference],
-                grid.codes[number],
-                1.0,
-            )
-            for number, level in enumerate(grid.values)
-            if number != reference
-        ]
+        reference = int(grid.nearest(curves.networks.scale.typical[None])[0])
+        others = [number for number in range(len(grid.values)) if number != reference]
+        return [_switch(grid, grid.variable, reference, number) for number in others]
     values = grid.values.astype(float)
     known = values[~np.isnan(values)]
-    first = grid.columns[0]
-    ends = scale.x_center[first] + scale.x_scale[first] * np.array([-1.0, 1.0])
-    points = grid.codes[: len(known), 0]
-    ends = np.clip(ends, points[0], points[-1])
-    ends = points if len(known) == 2 else ends
-    before, after = typical.copy(), typical.copy()
-    before[0], after[0] = ends
-    if grid.mark is not None:
-        before[1] = after[1] = 0.0
-    units = float(np.ptp(grid.numbers(ends)))
-    found = [_Change(grid.variable, grid.variable, grid.columns, before, after, units)]
+    found = _slopes(grid, curves, grid.codes[: len(known), 0], p_bent)
+    found += [_extremes(grid.variable, part, curves) for part in _used(grid.switches, curves)]
     if len(known) < len(values):
+        typical = curves.networks.scale.typical[grid.columns]
         missing = f"{grid.variable}: missing vs typical"
         found.append(_Change(grid.variable, missing, grid.columns, typical, grid.codes[-1], 1.0))
     return found
+
+
+def _switch(grid: Grid, variable: str, before: int, after: int) -> _Change:
+    """From one level of a category to another."""
+    term = f"{grid.variable}: {grid.values[after]} vs {grid.values[before]}"
+    return _Change(variable, term, grid.columns, grid.codes[before], grid.codes[after], 1.0)
+
+
+def _used(grids: tuple[Grid, ...], curves: EffectCurves) -> list[Grid]:
+    return [grid for grid in grids if np.isin(grid.columns, curves.networks.used).any()]
+
+
+def _extremes(variable: str, part: Grid, curves: EffectCurves) -> _Change:
+    """From the lowest to the highest level on average, of the output where they differ most."""
+    mean = curves.averaged(part).mean(axis=0)
+    own = mean[:, int(np.ptp(mean, axis=0).argmax())]
+    return _switch(part, variable, int(own.argmin()), int(own.argmax()))
+
+
+def _slopes(grid: Grid, curves: EffectCurves, points: Float, p_bent: float) -> list[_Change]:
+    """The change of a number about its mean: one, or two if its slope differs."""
+    scale, first = curves.networks.scale, grid.columns[0]
+    ends = scale.x_center[first] + scale.x_scale[first] * np.array([-1.0, 1.0])
+    ends = points if len(points) == 2 else np.clip(ends, points[0], points[-1])
+    whole = _slope(grid, curves, ends)
+    middle = scale.typical[first]
+    if p_bent < LIKELY or len(points) == 2 or not ends[0] < middle < ends[1]:
+        return [whole]
+    halves = [
+        _slope(grid, curves, np.array(pair), named=True)
+        for pair in ((ends[0], middle), (middle, ends[1]))
+    ]
+    below, above = _effects(curves, halves).mean(axis=0)
+    differ = np.abs(above - below) > UNLIKE * np.maximum(np.abs(below), np.abs(above))
+    return halves if differ.any() else [whole]
+
+
+def _slope(grid: Grid, curves: EffectCurves, ends: Float, *, named: bool = False) -> _Change:
+    """The change between two values of the first covariate, of which terms may tell."""
+    before, after = (curves.networks.scale.typical[grid.columns].copy() for _ in range(2))
+    before[0], after[0] = ends
+    if grid.mark is not None:
+        before[1] = after[1] = 0.0
+    low, high = grid.numbers(ends)
+    term, unit = grid.variable, 1.0
+    if grid.start is not None:
+        unit = DAYS_IN_YEAR if np.ptp(grid.values.astype(float)) >= DAYS_IN_YEAR else 1.0
+        term += " (per year)" if unit > 1 else " (per day)"
+    if named:
+        names = [f"{low:.4g}", f"{high:.4g}"]
+        if grid.start is not None:
+            names = date_names(grid.start, np.array([low, high]))
+        term += f" from {names[0]} to {names[1]}"
+    return _Change(grid.variable, term, grid.columns, before, after, float(high - low) / unit)
 
 
 def _effects(curves: EffectCurves, changes: list[_Change]) -> Float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +14,7 @@ from islab.core.arrays import Float, Index
 from islab.core.names import shortened
 from islab.core.summary import Summary, summarise
 from islab.explain.drawn import ExplainedNetworks
-from islab.explain.grids import Grid, number_points
+from islab.explain.grids import Grid, date_names, number_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,8 @@ class Effect:
     observed : (rows,)
         Values in the data: the number, or the position of the level.
     likelihood : str
+    start : float, optional
+        Of dates: the day since 1970 from which values count, in days.
     """
 
     variable: str
@@ -62,6 +64,14 @@ class Effect:
     level: float
     observed: Float
     likelihood: str
+    start: float | None = None
+
+    @property
+    def shown_values(self) -> NDArray:
+        """Values as people know them: dates as text."""
+        if self.start is None:
+            return self.values
+        return np.array(date_names(self.start, self.values.astype(float)), dtype=object)
 
     @cached_property
     def summary(self) -> Summary:
@@ -77,7 +87,7 @@ class Effect:
             {
                 "variable": self.variable,
                 "output": np.tile(np.array(self.outputs, dtype=object), points),
-                "value": np.repeat(self.values, outputs),
+                "value": np.repeat(self.shown_values, outputs),
                 "effect": self.summary.mean.ravel(),
                 "effect_sd": self.summary.sd.ravel(),
                 "effect_lower": self.summary.lower.ravel(),
@@ -176,6 +186,7 @@ class EffectCurves:
             level=self.level,
             observed=self._observed(own),
             likelihood=self.networks.likelihood,
+            start=own.start,
         )
 
     def averaged(self, *grids: Grid, rows: Float | None = None) -> Float:
@@ -271,7 +282,7 @@ def accumulated_grid(grid: Grid, rows: Float) -> Grid:
     codes = np.zeros((len(points), len(grid.columns)))
     codes[:, 0] = points
     values = grid.numbers(points)
-    return Grid(grid.variable, grid.columns, values, codes, is_category=False, mark=grid.mark)
+    return replace(grid, values=values, codes=codes)
 
 
 def evenly(rows: Float, most: int) -> Float:

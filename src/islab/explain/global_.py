@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from islab.core import families
+from islab.core.drawn import DrawnNetworks
 from islab.core.network import portions
 from islab.core.outputs import (
     Output,
@@ -23,7 +24,7 @@ from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.drawn import ExplainedNetworks, Source, Weights
+from islab.explain.drawn import ExplainedNetworks, Source
 from islab.explain.effect_table import effect_table
 from islab.explain.effects import Effect, EffectCurves
 from islab.explain.grids import Grid, plain_grids
@@ -206,7 +207,7 @@ def explain_global(
     random_state: int | np.random.Generator | None = None,
     model: Literal["full", "median"] | None = None,
     grids: Sequence[Grid] | None = None,
-    draws: Callable[[], Iterable[Weights]] | None = None,
+    draws: Callable[[], tuple[DrawnNetworks, Any]] | None = None,
 ) -> GlobalExplanation:
     """The covariates that the network uses, the layers they enter, effects and importance.
 
@@ -233,7 +234,7 @@ def explain_global(
     grids : sequence of Grid, optional
         Values of the variables at which effects are found; estimators know what levels are called.
     draws : callable, optional
-        Gives draws made before, in place of new ones: weights and biases in portions.
+        Gives draws made before, in place of new ones: networks, and what is not used.
 
     Examples
     --------
@@ -254,8 +255,13 @@ def explain_global(
     rng = np.random.default_rng(random_state)
     used = _used_draws(posterior, number, n_draws, rng)
     source = network if posterior is None or model == "median" else posterior
-    draw = draws or (lambda: [source.draw(n_draws, rng)])
-    curves = _curves(network, rows, source, number, draw, level, grids)
+
+    def drawn() -> ExplainedNetworks:
+        if draws is None:
+            return ExplainedNetworks.collect(source, network.scale, [source.draw(n_draws, rng)])
+        return ExplainedNetworks.of(source, network.scale, draws()[0])
+
+    curves = curves_over(network, rows, number, drawn, level, grids)
     return GlobalExplanation(
         source=network,
         output=None if number is None else network.scale.outputs[number],
@@ -268,15 +274,15 @@ def explain_global(
     )
 
 
-def _curves(
+def curves_over(
     network: SparseNetwork,
     rows: Float | None,
-    source: Source,
     number: int | None,
-    draws: Callable[[], Iterable[Weights]],
+    draw: Callable[[], ExplainedNetworks],
     level: float,
     grids: Sequence[Grid] | None,
 ) -> EffectCurves:
+    """Effects over rows of the networks that ``draw`` gives, on one output or all (None)."""
     scale = network.scale
     relative = families.likelihood(network.likelihood).relative_predictor
     contrast = contrast_matrix(scale, network.likelihood, "center" if relative else None)
@@ -284,11 +290,7 @@ def _curves(
     if grids is None:
         around = scale.typical + scale.x_scale * np.linspace(-2, 2, 9)[:, None]
         grids = plain_grids(scale, around if rows is None else rows)
-
-    def collected() -> ExplainedNetworks:
-        return ExplainedNetworks.collect(source, scale, draws())
-
-    return EffectCurves(collected, rows, tuple(grids), outputs, contrast[outputs].T, level)
+    return EffectCurves(draw, rows, tuple(grids), outputs, contrast[outputs].T, level)
 
 
 def _on_paths(network: SparseNetwork, number: int | None) -> Mask:

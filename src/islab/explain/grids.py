@@ -29,6 +29,10 @@ class Grid:
     is_category : bool
     mark : int, optional
         The covariate that marks a number as missing.
+    start : float, optional
+        Of dates: the day since 1970 from which values count, in days.
+    switches : tuple of Grid
+        Of dates: month, hour and weekday, which change by themselves.
     """
 
     variable: str
@@ -37,6 +41,8 @@ class Grid:
     codes: Float
     is_category: bool
     mark: int | None = None
+    start: float | None = None
+    switches: tuple[Grid, ...] = ()
 
     def known(self, x: Float) -> Mask:
         """Which rows have a value of a number."""
@@ -54,6 +60,11 @@ class Grid:
         own, codes = x[:, self.columns[telling]], self.codes[:, telling]
         distance = np.abs(own[:, None] - codes) / spread[telling]
         return distance.sum(axis=2).argmin(axis=1)
+
+
+def date_names(start: float, days: Float) -> list[str]:
+    """Dates of days since a start that is counted from 1970."""
+    return np.floor(start + days).astype("datetime64[D]").astype(str).tolist()
 
 
 def number_points(values: Float, low: float | None = None, high: float | None = None) -> Float:

@@ -75,7 +75,7 @@ def explain_local(
     Notes
     -----
     An integrated contribution is :math:`(x_j - b_j) \\int_0^1 \\partial_j f(b + t(x - b)) dt` for
-    baseline b, see :func:`islab.core.integration.integrated_contributions`. It does not depend on
+    baseline b, see :meth:`islab.core.drawn.DrawnNetworks.contributions`. It does not depend on
     whether the row happens to lie where the network is flat. A category's one-hot columns, and a
     number and what marks it as missing, change together; what they add is the contribution
     of their variable. Draws change both weights and linear regions, so everything is found

@@ -12,12 +12,12 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
 from islab.core.expressions import Cell, Expression, Let, cells
+from islab.core.families.mixtures import scattered_levels
 from islab.core.paths import active_weights, fed_units
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
 MOST_NUMBERS = 2_000_000
-GOLDEN_SHARE = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Portable:
         """
         noise = self.family.standard_noise
         assert noise is not None
-        levels = (np.arange(1, self.n_draws + 1) * GOLDEN_SHARE) % 1
+        levels = scattered_levels(self.n_draws)
         return np.array([noise.quantile(level) for level in levels.tolist()])
 
     @property

@@ -152,6 +152,14 @@ class OffsetRecord(Struct):
     exposure: str | None = None
 
 
+class TrainingRecord(Struct):
+    """What a model explains of its training rows, and shares of the predictor's variance."""
+
+    explained: Annotated[list[float | None], Meta(min_length=1)]
+    base_rates: list[Share] = []
+    shares: dict[str, tuple[float, float, float]] = {}
+
+
 class TableRecord(NetworkRecord):
     """A model of tables."""
 
@@ -169,6 +177,7 @@ class TableRecord(NetworkRecord):
     sampled: SampledRecord | None = None
     disagreement: Line | None = None
     offset: OffsetRecord | None = None
+    training: TrainingRecord | None = None
 
 
 class ImageClassesRecord(Struct):

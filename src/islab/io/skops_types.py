@@ -18,6 +18,8 @@ TRUSTED_TYPES = (
     "islab.core.sparse.SparseNetwork",
     "islab.estimators.islab.ISLaBClassifier",
     "islab.estimators.islab.ISLaBRegressor",
+    "islab.estimators.training_fit.Quality",
+    "islab.estimators.training_fit.TrainingFit",
     "islab.learn.history.History",
     "islab.tables.categories.Category",
     "islab.tables.columns.ColumnEncoder",

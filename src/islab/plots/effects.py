@@ -123,6 +123,9 @@ def _curve(ax: Any, effect: Effect, output: int, colour: str, label: str | None)
     ax.plot(x, summary.mean[known, output], color=colour, linewidth=1.7, zorder=3, label=label)
     if output == 0 and len(x) <= FEW_VALUES:
         ax.set_xticks(x, [number(value) for value in x])
+    if output == 0 and effect.start is not None:
+        places = np.linspace(0, len(x) - 1, 3).round().astype(int)
+        ax.set_xticks(x[places], effect.shown_values[known][places])
     if not known.all():
         _missing_point(ax, x, summary, int(np.flatnonzero(~known)[0]), output, colour)
     if output == 0 and len(effect.observed):

@@ -10,6 +10,7 @@ import numpy as np
 
 from islab.core import families
 from islab.core.arrays import Float
+from islab.explain.grids import date_names
 from islab.explain.importance import LEAST_SHARE, joint_effect
 from islab.plots.effects import COLOURS, FEW_VALUES, KINDS, MOST_LEVELS
 from islab.plots.style import number, on_one_line
@@ -148,6 +149,9 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
     x_ticks = [(place, text) for place, text in x.ticks() if place <= float(x(high)) + 0.5]
     if known.sum() <= FEW_VALUES:
         x_ticks = [(float(x(value)), number(value)) for value in values[known]]
+    if effect.start is not None:
+        places = np.linspace(low, high, 3)
+        x_ticks = list(zip(x(places).tolist(), date_names(effect.start, places), strict=True))
     if not known.all():
         x_ticks = [tick for tick in x_ticks if tick[0] < x.end - 60] + [(x.end - 4, "missing")]
     name = on_one_line(effect.variable)

@@ -16,7 +16,7 @@ from islab.core.arrays import Float, Index
 from islab.core.diagnostics import diagnose
 from islab.core.names import printable
 from islab.core.sampled import SampledPosterior
-from islab.plots.style import on_one_line
+from islab.plots.style import number, on_one_line
 from islab.report.charts import history_charts
 from islab.report.effects import effects_of
 from islab.report.environment import own_script, render
@@ -162,7 +162,7 @@ def render_report(
         n_offered=len(offered),
         starts=[f"an ordinary row ({middle})", *(f"row {row}" for row in chosen)],
         data={
-            "network": network_data(network, models, level),
+            "network": network_data(network, models, level, predictions.ranges),
             "settings": [setting.to_dict() for setting in offered],
             "rows": [_start(covariates[row], read, offered) for row in (middle, *chosen)],
             "range": _range(network, response),
@@ -178,8 +178,24 @@ def _stories(
     if not chosen:
         return []
     rows = predictions.of_rows(list(chosen))
+    ends = rows.interval(level)
+    far = {
+        row: f"{outside.rows[row]}. {_extrapolation(rows, ends[place], place, level)}"
+        for place, row in enumerate(chosen)
+        if row in outside.rows
+    }
     explanation = model.explain_local(rows, level=level, approximate=True)
-    return tell_rows(explanation, chosen, y, predictions.offset, outside.rows)
+    return tell_rows(explanation, chosen, y, predictions.offset, far)
+
+
+def _extrapolation(rows: Any, ends: Float, place: int, level: float) -> str:
+    """What a prediction beyond the training data is worth, from its interval (outputs, 2)."""
+    output = int(rows.mean()[place].argmax()) if rows.kind == "classes" else 0
+    low, high = (number(float(end)) for end in ends[output])
+    of = "its probability" if rows.kind == "classes" else "a new value"
+    if rows.kind == "numbers" and len(ends) > 1:
+        of += f" of {on_one_line(rows.targets[0])}"
+    return f"The prediction is an extrapolation: {of} may be {low} to {high} ({level:.0%})."
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ class Network {
     this.activation = ACTIVATIONS[data.activation];
     const { edges, sizes, n_units } = drawn;
     const [weights, biases, noise] = [drawn.weights, drawn.biases, drawn.noise].map(unpacked);
-    const numbers = unpacked(drawn.numbers);
+    const [numbers, normals] = [drawn.numbers, drawn.normals].map(unpacked);
     const width = noise.length / sizes.length;
     let end = 0;
     this.draws = sizes.map((size, draw) => {
@@ -21,6 +21,7 @@ class Network {
         weights: weights.slice(start, end),
         biases: biases.slice(draw * n_units, (draw + 1) * n_units),
         noise: Array.from(noise.slice(draw * width, (draw + 1) * width)),
+        normal: normals[draw],
       };
     });
     this.firstOutput = n_units - data.outputs.length;
@@ -107,7 +108,8 @@ class Network {
 
   /* What is predicted for covariates `x` in the user's units, and what each contributes.
 
-     `draws` [draw][output] are responses, `mean`, `lower` and `upper` [output] summarise them.
+     `draws` [draw][output] are responses, `mean`, `lower` and `upper` [output] summarise them; of
+     a row outside the range of training the interval is wider than they.
      `predictive` has the ends of the interval of a new value, where values are numbers.
      `contributions` [group][output] lead from the typical row to this one: integrated gradients,
      exact without curved activations, of each draw. Their means and `intercept` add up to
@@ -122,6 +124,7 @@ class Network {
     const draws = pieces.map(({ predictor }, draw) =>
       this.likelihood.response(predictor, this.draws[draw].noise),
     );
+    const spread = this.spread(x, pieces) ?? draws;
     const told = pieces.map((piece) => this.centred(piece));
     const added = told.map(({ slopes }) =>
       groups.map((group) =>
@@ -132,7 +135,7 @@ class Network {
     );
     const ends = [(1 - level) / 2, 1 - (1 - level) / 2];
     const column = (rows, k) => Float64Array.from(rows, (row) => row[k]).sort();
-    const sorted = outputs.map((_, k) => column(draws, k));
+    const sorted = outputs.map((_, k) => column(spread, k));
     const contributions = groups.map((_, g) => {
       const spread = outputs.map((_, k) => column(added.map((draw) => draw[g]), k));
       return {
@@ -147,12 +150,32 @@ class Network {
       mean: outputs.map((_, k) => average(draws, (row) => row[k])),
       lower: sorted.map((values) => quantile(values, ends[0])),
       upper: sorted.map((values) => quantile(values, ends[1])),
-      predictive: this.predictive(draws),
+      predictive: this.predictive(spread),
       predictor,
       intercept: predictor.map((value, k) =>
         contributions.reduce((rest, part) => rest - part.mean[k], value)),
       contributions,
     };
+  }
+
+  /* Responses of a row outside the range of training, whose change beyond the edge is as uncertain
+     as it is large; see estimators/predictions.py. Null of rows inside. */
+  spread(x, pieces) {
+    const { x_range, x_center, x_scale, y_center, y_scale } = this.data;
+    if (!x_range) return null;
+    const inside = x.map((value, j) =>
+      Math.min(Math.max(value, x_range[0][j] ?? -Infinity), x_range[1][j] ?? Infinity));
+    if (inside.every((value, j) => value === x[j])) return null;
+    const edge = inside.map((value, j) => (value - x_center[j]) / x_scale[j]);
+    return pieces.map(({ predictor }, number) => {
+      const draw = this.draws[number];
+      const z = this.sums(draw, edge);
+      const moved = predictor.map((value, k) => {
+        const there = y_center[k] + y_scale[k] * z[this.firstOutput + k];
+        return value + draw.normal * (value - there);
+      });
+      return this.likelihood.response(moved, draw.noise);
+    });
   }
 
   /* Interval of a new value: noise included. Classes have none. */

@@ -36,7 +36,7 @@ class Panel:
 class RowStory:
     """One row: its number, why it was chosen, prediction, observed target, contributions.
 
-    ``outside`` names variables whose values training did not see.
+    ``outside`` tells of variables whose values training did not see.
     """
 
     number: int
@@ -103,7 +103,7 @@ def tell_rows(
     y : (all rows,) or (all rows, outputs), optional
     offset : (all rows, outputs), optional
     outside : dict
-        For the numbers of rows outside the range of training, the variables that are.
+        For the numbers of rows outside the range of training, what to say of it.
     """
     log_link = families.likelihood(explanation.likelihood).log_link
     stories = []

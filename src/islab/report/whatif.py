@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.arrays import Float, Index
 from islab.core.drawn import DrawnNetworks
+from islab.core.families.mixtures import scattered_normals
 from islab.core.integration import QUADRATURE_POINTS
 from islab.core.names import printable
 from islab.core.outputs import is_piecewise_linear
@@ -80,7 +81,10 @@ def draws_that_fit(networks: DrawnNetworks) -> int:
 
 
 def network_data(
-    network: SparseNetwork, models: dict[str, PageModel], level: float
+    network: SparseNetwork,
+    models: dict[str, PageModel],
+    level: float,
+    ranges: Float | None = None,
 ) -> dict[str, Any]:
     """Everything the page's own evaluation needs.
 
@@ -88,6 +92,8 @@ def network_data(
     ----------
     models : dict
         What can be evaluated, by name; the page begins with the first.
+    ranges : (2, covariates), optional
+        Least and greatest values in training: intervals are wider outside.
     """
     scale, used = network.scale, used_covariates(models)
     likelihood = families.likelihood(network.likelihood)
@@ -109,6 +115,7 @@ def network_data(
         "x_center": scale.x_center[used].tolist(),
         "x_typical": scale.typical[used].tolist(),
         "x_scale": scale.x_scale[used].tolist(),
+        "x_range": None if ranges is None else [_finite(ends[used]) for ends in ranges],
         "y_center": scale.y_center.tolist(),
         "y_scale": scale.y_scale.tolist(),
         "models": {name: _drawn_data(model, used) for name, model in models.items()},
@@ -152,7 +159,13 @@ def _drawn_data(model: PageModel, used: Index) -> dict[str, Any]:
         "weights": _packed(networks.weights[order]),
         "biases": _packed(networks.biases[:, units]),
         "noise": _packed(noise),
+        "normals": _packed(scattered_normals(len(networks))),
     }
+
+
+def _finite(values: Float) -> list[float | None]:
+    """The numbers, and None for what JSON has no number for."""
+    return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
 def _bends(network: SparseNetwork) -> list[float] | None:

@@ -106,6 +106,20 @@ class ColumnEncoder:
         counts = [len(variable.covariates) for variable in self.variables]
         return np.repeat(np.arange(len(self.variables)), counts)
 
+    @property
+    def ranges(self) -> Float:
+        """Least and greatest value of each covariate in training, (2, covariates).
+
+        Infinite for what is no number: levels, marks of missing values, seasons.
+        """
+        found = np.array([[-np.inf], [np.inf]]).repeat(len(self.names), axis=1)
+        first = 0
+        for part in (part for variable in self.variables for part in variable.parts):
+            if isinstance(part, Number):
+                found[:, first] = part.low, part.high
+            first += len(part.covariates)
+        return found
+
     def encode(self, table: Any) -> Float:
         """Covariates in the user's units, (rows, covariates); one warning says what is new."""
         parts: list[Float] = []

@@ -16,6 +16,7 @@ from islab.core.native import compiled, instructions
 
 Float = NDArray[np.floating]
 
+GOLDEN_SHARE = (5**0.5 - 1) / 2
 MOST_STEPS = 60
 SMALL_STEP = 1e-10
 
@@ -36,6 +37,18 @@ class Location:
     quantile: Callable[[Float], Float]
     share: Callable[[Float], Float]
     density: Callable[[Float], Float]
+
+
+def scattered_levels(n_draws: int) -> Float:
+    """A level between 0 and 1 for each draw, evenly spread and in no order."""
+    return (np.arange(1, n_draws + 1) * GOLDEN_SHARE) % 1
+
+
+def scattered_normals(n_draws: int) -> Float:
+    """A value of a standard normal variable for each draw, evenly spread and in no order."""
+    from scipy.special import ndtri
+
+    return ndtri(scattered_levels(n_draws))
 
 
 def sample_quantiles(values: Float, levels: Float) -> Float:
