@@ -60,7 +60,7 @@ def shuffled_folds(
     return list(folds.split(np.zeros(len(y)), y, groups))
 
 
-def _chooses_by_folds(estimator: Any) -> bool:
+def _chooses_by_folds(estimator: BaseEstimator) -> bool:
     """Whether it cross-validates by itself, on folds that are not the user's own."""
     params = estimator.get_params(deep=False)
     if "cv" not in params or isinstance(params["cv"], bool):
@@ -86,7 +86,7 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
     n_features_in_: int
 
     def __init__(
-        self, estimator: Any = None, *, missing: str = "impute", random_state: Any = None
+        self, estimator: BaseEstimator = None, *, missing: str = "impute", random_state: Any = None
     ) -> None:
         self.estimator = estimator
         self.missing = missing

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Size:
     by_covariate: NDArray[np.intp]  # (covariates,), those that read each covariate
 
 
-def size_of(estimator: Any, n_covariates: int) -> Size | None:
+def size_of(estimator: BaseEstimator, n_covariates: int) -> Size | None:
     """The size of a fitted estimator, or None if it is of an unknown kind."""
     kinds: dict[str, Callable[[Any, int], Size]] = {
         "coef_": _linear,
@@ -41,12 +42,12 @@ def size_of(estimator: Any, n_covariates: int) -> Size | None:
     return None
 
 
-def _linear(estimator: Any, n_covariates: int) -> Size:
+def _linear(estimator: BaseEstimator, n_covariates: int) -> Size:
     used = np.reshape(estimator.coef_, (-1, n_covariates)) != 0
     return Size(int(used.sum()), used.sum(axis=0))
 
 
-def _skip_network(estimator: Any, n_covariates: int) -> Size:
+def _skip_network(estimator: BaseEstimator, n_covariates: int) -> Size:
     """Weights as (in, out); matrices with as many rows as there are covariates read them."""
     reading, others = estimator.weights_
     by_covariate = sum((matrix != 0).sum(axis=1) for matrix in reading)
@@ -54,12 +55,12 @@ def _skip_network(estimator: Any, n_covariates: int) -> Size:
     return Size(int(by_covariate.sum()) + inside, by_covariate)
 
 
-def _network(estimator: Any, n_covariates: int) -> Size:
+def _network(estimator: BaseEstimator, n_covariates: int) -> Size:
     first, *others = (weights != 0 for weights in estimator.coefs_)
     return Size(int(first.sum() + sum(w.sum() for w in others)), first.sum(axis=1))
 
 
-def _trees(estimator: Any, n_covariates: int) -> Size:
+def _trees(estimator: BaseEstimator, n_covariates: int) -> Size:
     # scikit-learn shows the nodes of these trees nowhere else.
     nodes = [tree.nodes for trees in estimator._predictors for tree in trees]
     split = [each["feature_idx"][each["is_leaf"] == 0] for each in nodes]
@@ -67,7 +68,7 @@ def _trees(estimator: Any, n_covariates: int) -> Size:
     return Size(sum(map(len, nodes)), np.bincount(features, minlength=n_covariates))
 
 
-def _additive(estimator: Any, n_covariates: int) -> Size:
+def _additive(estimator: BaseEstimator, n_covariates: int) -> Size:
     total, by_covariate = 0, np.zeros(n_covariates, dtype=np.intp)
     for features, scores in zip(estimator.term_features_, estimator.term_scores_, strict=True):
         used = int(np.count_nonzero(scores))

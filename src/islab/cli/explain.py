@@ -16,6 +16,8 @@ from islab.core.names import counted, printable, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
+    from islab.core.fitted import FittedModel
+
 EXAMPLES = """\
 examples:
   islab explain model.islab new.csv --row 3
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         _show_rows(model, args)
 
 
-def _show_network(model: Any, args: argparse.Namespace) -> None:
+def _show_network(model: FittedModel, args: argparse.Namespace) -> None:
     # The network of two classes has one output, which is about both.
     explained = model.explain_global(output=None if _is_first(model, args.output) else args.output)
     if args.json:
@@ -99,7 +101,7 @@ def _show_network(model: Any, args: argparse.Namespace) -> None:
     print("\n" + _text(used.drop(columns=["contribution"])))
 
 
-def _show_rows(model: Any, args: argparse.Namespace) -> None:
+def _show_rows(model: FittedModel, args: argparse.Namespace) -> None:
     from islab.cli.predict import model_columns, text_columns
     from islab.tables.reading import UnusableCell
 
@@ -162,7 +164,7 @@ def _chosen_rows(path: str, rows: list[int], text: dict[str, tuple[str, ...]]) -
     return pd.concat([part for part in parts if len(part)]).loc[rows]
 
 
-def _is_first(model: Any, output: str | None) -> bool:
+def _is_first(model: FittedModel, output: str | None) -> bool:
     """Whether this is the first of two classes, of which the network's output is the other."""
     classes = [str(name) for name in getattr(model, "classes_", [])]
     return len(classes) == 2 and output == classes[0] != classes[1]

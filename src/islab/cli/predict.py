@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from islab.core.fitted import FittedModel
+
 IMAGES_AT_ONCE = 10_000
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 EXAMPLES = """\
@@ -113,7 +115,7 @@ def _write_parquet(frames: Iterator[pd.DataFrame], path: str) -> None:
             writer.write_table(table)
 
 
-def _predicted_images(model: Any, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
+def _predicted_images(model: FittedModel, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
     from islab.cli.images import read_images
 
     if len(args.data) > 1:
@@ -123,7 +125,7 @@ def _predicted_images(model: Any, args: argparse.Namespace) -> Iterator[pd.DataF
         yield predictions(model, images[start : start + IMAGES_AT_ONCE], args)
 
 
-def _predicted(model: Any, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
+def _predicted(model: FittedModel, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
     """Predictions of tables in pieces; an error names the row of the whole file."""
     from islab.cli.tables import read_pieces
     from islab.tables.reading import UnusableCell
@@ -141,7 +143,7 @@ def _predicted(model: Any, args: argparse.Namespace) -> Iterator[pd.DataFrame]:
             n_rows += len(table)
 
 
-def require_reads_tables(model: Any) -> None:
+def require_reads_tables(model: FittedModel) -> None:
     """Refuses models of images, whose rows no table holds."""
     if not hasattr(model, "columns_"):
         raise ValueError(
@@ -150,7 +152,7 @@ def require_reads_tables(model: Any) -> None:
         )
 
 
-def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
+def text_columns(model: FittedModel) -> dict[str, tuple[str, ...]]:
     """The columns that the model knows as text, with their levels: 007 keeps its spelling.
 
     Levels that are spelled as numbers are read as numbers, so that 1.0 is level 1.
@@ -172,7 +174,7 @@ def text_columns(model: Any) -> dict[str, tuple[str, ...]]:
     }
 
 
-def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:
+def model_columns(model: FittedModel, table: pd.DataFrame, path: str) -> Any:
     """The columns that the model reads, in its order."""
     from islab.cli.tables import require_columns
 
@@ -185,16 +187,17 @@ def model_columns(model: Any, table: pd.DataFrame, path: str) -> Any:
     return table[wanted]
 
 
-def predictions(model: Any, X: Any, args: argparse.Namespace) -> pd.DataFrame:
+def predictions(model: FittedModel, X: Any, args: argparse.Namespace) -> pd.DataFrame:
     """A line of predictions for each row."""
     import pandas as pd
 
-    if hasattr(model, "classes_"):
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
         probability = model.predict_proba(X, model=args.average)
-        columns = {"prediction": model.classes_[probability.argmax(axis=1)]}
-        for name, values in zip(model.classes_, probability.T, strict=True):
+        columns = {"prediction": classes[probability.argmax(axis=1)]}
+        for name, values in zip(classes, probability.T, strict=True):
             columns[f"probability_{name}"] = values
-        outputs = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+        outputs = classes[1:] if len(classes) == 2 else classes
         suffixes = [f"_{name}" for name in outputs]
     else:
         mean, sd = model.predict(X, return_std=True, model=args.average)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from islab.cli.tables import FILES
 from islab.core.names import counted
+
+if TYPE_CHECKING:
+    from islab.core.fitted import FittedModel
 
 EXAMPLES = """\
 examples:
@@ -55,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     print(f"report of {counted(len(table), 'row')} written to {args.output}", file=sys.stderr)
 
 
-def _report_images(model: Any, args: argparse.Namespace) -> None:
+def _report_images(model: FittedModel, args: argparse.Namespace) -> None:
     from islab.cli.images import read_labelled
 
     if args.row:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
 from islab.core.convolution.paths import active_image_weights
 from islab.core.paths import active_weights
@@ -17,7 +18,9 @@ Float = NDArray[np.floating]
 SIZE_DRAWS = 20
 
 
-def evaluate(estimator: Any, X: Any, y: ArrayLike, model: str | None = None) -> dict[str, Any]:
+def evaluate(
+    estimator: BaseEstimator, X: Any, y: ArrayLike, model: str | None = None
+) -> dict[str, Any]:
     """All scores of a fitted classifier or regressor on rows it has not seen, and its size.
 
     Parameters
@@ -48,7 +51,9 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, model: str | None = None) -> 
     return {**scores, **_size(estimator, model), "selected": _selected(estimator)}
 
 
-def _evaluate_numbers(estimator: Any, X: Any, y: ArrayLike, model: str | None) -> dict[str, float]:
+def _evaluate_numbers(
+    estimator: BaseEstimator, X: Any, y: ArrayLike, model: str | None
+) -> dict[str, float]:
     network = getattr(estimator, "network_", None)
     if network is None:
         mean, sd = estimator.predict(X, return_std=True)
@@ -76,7 +81,7 @@ def _evaluate_moments(predictions: Any, y: ArrayLike, model: str | None) -> dict
     return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]}
 
 
-def _size(estimator: Any, model: str | None) -> dict[str, float]:
+def _size(estimator: BaseEstimator, model: str | None) -> dict[str, float]:
     """Used weights, their share of those before training, and depths."""
     network, nan = getattr(estimator, "network_", None), float("nan")
     if network is None:
@@ -125,7 +130,7 @@ def _full_image_size(posterior: Any, seed: int) -> Float:
     return np.array([np.mean(sizes), np.nan, np.nan])
 
 
-def _selected(estimator: Any) -> list[str] | None:
+def _selected(estimator: BaseEstimator) -> list[str] | None:
     from islab.tables.frames import column_names
 
     if not hasattr(estimator, "get_support"):

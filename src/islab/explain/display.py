@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from islab.explain.effects import Effect
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 class EffectDisplay:
@@ -35,7 +38,7 @@ class EffectDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: Any,
         variable: str,
         *,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from islab.core import families
 from islab.core.arrays import Float, Index
 from islab.core.diagnostics import diagnose
+from islab.core.fitted import FittedModel
 from islab.core.names import printable
 from islab.core.sampled import SampledPosterior
 from islab.plots.style import number, on_one_line
@@ -41,7 +42,7 @@ MODELS = {
 
 def write_report(
     path: str | Path,
-    model: Any,
+    model: FittedModel,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -88,7 +89,7 @@ def write_report(
 
 
 def render_report(
-    model: Any,
+    model: FittedModel,
     X: Any,
     y: ArrayLike | None = None,
     *,
@@ -172,7 +173,12 @@ def render_report(
 
 
 def _stories(
-    model: Any, predictions: Any, chosen: dict[int, str], y: Any, level: float, outside: _Outside
+    model: FittedModel,
+    predictions: Any,
+    chosen: dict[int, str],
+    y: Any,
+    level: float,
+    outside: _Outside,
 ) -> list[RowStory]:
     """The chosen rows, explained by the posterior average."""
     if not chosen:
@@ -224,7 +230,7 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(on_one_line(name) for name in names[:most]) + more
 
 
-def _are_training_rows(model: Any, covariates: Float) -> bool:
+def _are_training_rows(model: FittedModel, covariates: Float) -> bool:
     """Whether the rows have the means that training found, to rounding, and are as many."""
     price = getattr(model.posterior_, "price", None)
     same_number = price is None or price.n_rows == len(covariates)
@@ -238,7 +244,7 @@ def _noise_name(network: SparseNetwork) -> dict[str, str]:
     return {} if likelihood.scales_target else {"noise": f"mean of {likelihood.noise_name}"}
 
 
-def _classes(model: Any) -> Any:
+def _classes(model: FittedModel) -> Any:
     """The classes of a classifier, from the lowest to the highest if they have an order."""
     levels = getattr(model, "levels_", None)
     return getattr(model, "classes_", ()) if levels is None else levels

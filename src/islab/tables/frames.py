@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -66,7 +67,7 @@ def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
     return nw.from_native(table, eager_only=True).filter(mask.tolist()).to_native()
 
 
-def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
+def checked_table(estimator: BaseEstimator, table: Any, *, reset: bool) -> Any:
     """The table as a data frame or a float array, with names and sizes checked.
 
     With ``reset`` the estimator learns names and number of columns, else they must agree.
@@ -99,7 +100,7 @@ def checked_table(estimator: Any, table: Any, *, reset: bool) -> Any:
     return table
 
 
-def column_names(estimator: Any) -> list[str]:
+def column_names(estimator: BaseEstimator) -> list[str]:
     """Names of the table's columns: the user's, or x0, x1, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
@@ -107,7 +108,7 @@ def column_names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _checked_array(estimator: Any, table: Any, reset: bool, fewest: int) -> Any:
+def _checked_array(estimator: BaseEstimator, table: Any, reset: bool, fewest: int) -> Any:
     kind = table.dtype if isinstance(table, np.ndarray) else np.dtype(float)
     if kind.kind in "mM":
         raise ValueError(

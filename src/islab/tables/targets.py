@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 
 from islab.core import families
@@ -49,7 +50,7 @@ def _refuse_text_among_numbers(y: pd.Series) -> None:
         )
 
 
-def checked_labels(estimator: Any, y: ArrayLike, table: Any) -> NDArray:
+def checked_labels(estimator: BaseEstimator, y: ArrayLike, table: Any) -> NDArray:
     """Classes, one for each row of the table."""
     _require(estimator, y)
     if isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
@@ -146,7 +147,7 @@ def possible_likelihoods(values: Float) -> tuple[str, ...]:
 
 
 def checked_numbers(
-    estimator: Any, y: ArrayLike, table: Any, likelihood: str | None = None
+    estimator: BaseEstimator, y: ArrayLike, table: Any, likelihood: str | None = None
 ) -> Float:
     """Targets of a regression, (rows,) or (rows, outputs), that a likelihood allows."""
     _require(estimator, y)
@@ -271,7 +272,7 @@ def interval_levels(level: float) -> tuple[float, float]:
     return (1 - level) / 2, (1 + level) / 2
 
 
-def _require(estimator: Any, y: Any) -> None:
+def _require(estimator: BaseEstimator, y: Any) -> None:
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; try "
