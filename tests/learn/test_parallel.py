@@ -108,14 +108,29 @@ def calls():
 list(in_parallel(calls(), n_jobs=2))
 """
 
+# Only workers that have begun a fit can know that their parent is gone.
 CROSS_VALIDATION = """
+import os, tempfile, threading, time
 import numpy as np
 from sklearn.model_selection import cross_val_score
 from islab import ISLaBRegressor
 
+folder = tempfile.mkdtemp()
+
+class Telling(ISLaBRegressor):
+    def _learn_weights(self, *args):
+        open(os.path.join(self.checkpoint, str(os.getpid())), "x").close()
+        self.checkpoint = None
+        return super()._learn_weights(*args)
+
+def tell():
+    while len(os.listdir(folder)) < 2:
+        time.sleep(0.05)
+    print("ready", flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
 rows = np.random.default_rng(0).normal(size=(80, 3))
-model = ISLaBRegressor(max_epochs=1_000_000, n_restarts=1, random_state=0)
-print("ready", flush=True)
+model = Telling(max_epochs=1_000_000, n_restarts=1, random_state=0, checkpoint=folder)
 cross_val_score(model, rows, rows[:, 0], cv=2, n_jobs=2)
 """
 
@@ -138,8 +153,7 @@ def test_workers_end_soon_after_a_process_that_was_ended(program, number):
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
     ) as parent:
-        parent.stdout.readline()
-        time.sleep(2.0)
+        assert parent.stdout.readline() == b"ready\n"
         parent.send_signal(number)
         parent.wait()
     for _ in range(200):

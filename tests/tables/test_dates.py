@@ -210,7 +210,8 @@ def test_a_report_offers_month_and_weekday(seasonal):
 
     model, table, _ = seasonal
     covariates = model.columns_.encode(table)
-    found = {s.name: s for s in settings_of(model.network_, model.columns_, covariates)}
+    used = model.network_.covariates
+    found = {s.name: s for s in settings_of(used, model.columns_, covariates)}
     assert {"when: month", "when: weekday"} <= set(found)
     row = covariates[table["when"].eq("2022-02-13").argmax()]
     assert found["when: month"].words(row) == "when: month = February"
