@@ -8,6 +8,8 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core.architecture import Architecture
+from islab.core.posterior import Posterior
 
 from .conftest import QUICK, from_state, held, state_of
 
@@ -202,3 +204,30 @@ def test_draws_of_a_flow_that_do_not_fit_are_refused(model, sparse, name, change
     from_state(description, arrays)
     with pytest.raises(ValueError, match="array"):
         from_state(description, {**arrays, name: change(arrays[name])})
+
+
+@pytest.mark.parametrize("flow", [False, True])
+def test_units_that_no_covariate_feeds_come_back(model, sparse, tmp_path, flow):
+    net = Architecture(len(model.columns_.names), (2, 2), 1)
+    kept = np.ones(net.n_weights, dtype=bool)
+    net.covariate_matrix(kept)[0] = False  # the first unit sends its bias on
+    rng = np.random.default_rng(0)
+    posterior = Posterior.initialise(net, rng, likelihood="bernoulli").copy(
+        lam=np.where(kept, 9.0, -9.0), bias_mu=rng.normal(size=net.n_units)
+    )
+    if flow:
+        n_inputs = sum(net.n_inputs(layer) for layer in range(net.n_layers))
+        bank = rng.normal(1, 0.5, (5, n_inputs))
+        posterior = posterior.copy(multipliers=bank, input_index=net.input_index)
+    posterior.scale = model.posterior_.scale
+    changed = copy(model)
+    changed.posterior_, changed.network_ = posterior, posterior.median()
+    changed.save(tmp_path / "m.islab", sparse=sparse)
+    found = islab.load(tmp_path / "m.islab").network_
+    assert changed.network_.folded is not None
+    x, seeds = np.zeros((1, net.n_covariates)), [np.random.default_rng(1) for _ in range(2)]
+    expected, again = (
+        each.sample_predictor(x, 20, seed)
+        for each, seed in zip((changed.network_, found), seeds, strict=True)
+    )
+    np.testing.assert_array_equal(again, expected)

@@ -13,9 +13,10 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.compaction import compacted
 from islab.core.drawn import DrawnNetworks
+from islab.core.folding import FoldedUnits, folded_biases, folded_units
 from islab.core.names import former_name
 from islab.core.network import forward, portions
-from islab.core.paths import active_weights, fed_units
+from islab.core.paths import active_weights
 from islab.core.scale import Scale
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class SparseNetwork:
         Flat positions of the used weights in the compact network.
     mu, sigma, alpha : (edges,)
     bias_mu, bias_sigma : (units,)
-        Constants of units that no covariate feeds are folded in.
+        Constants of units that no covariate feeds are folded in; then the spread is right to first
+        order only, draws are exact.
     likelihood : str
     noise : (numbers,)
         What the likelihood learned besides: noise variance of each output, in standardised units.
@@ -77,6 +79,8 @@ class SparseNetwork:
         Column of ``multipliers`` for each edge.
     kept : KeptDraws, optional
         Draws of all weights together; without them weights are independent normal variables.
+    folded : FoldedUnits, optional
+        Units whose constants are folded into the biases, for draws to fold their own.
     """
 
     architecture: Architecture
@@ -95,6 +99,7 @@ class SparseNetwork:
     multipliers: Float | None = None
     input_index: Index | None = None
     kept: KeptDraws | None = None
+    folded: FoldedUnits | None = None
 
     @classmethod
     def from_draws(
@@ -154,8 +159,11 @@ class SparseNetwork:
         kept = np.asarray(posterior.alpha > threshold)
         compact = compacted(full, active_weights(full, kept))
         chosen = compact.weights
-        bias_mu, bias_sigma = _folded_biases(posterior, kept)
-        multipliers, input_index = used_multipliers(posterior, chosen)
+        bias_mu, bias_sigma = folded_biases(posterior, kept)
+        folded, silent = folded_units(posterior, kept, compact.units)
+        multipliers, index = used_multipliers(posterior, np.concatenate([chosen, silent]))
+        if index is not None:
+            folded = replace(folded, input_index=index[len(chosen) :])
         return cls(
             architecture=compact.architecture,
             covariates=compact.covariates,
@@ -171,7 +179,8 @@ class SparseNetwork:
             n_weights_initial=posterior.n_weights_initial,
             scale=scale or posterior.scale or Scale.plain(full.n_covariates, full.n_outputs),
             multipliers=multipliers,
-            input_index=input_index,
+            input_index=None if index is None else index[: len(chosen)],
+            folded=folded if len(silent) else None,
         )
 
     # -- predicting ---------------------------------------------------------------------
@@ -206,11 +215,13 @@ class SparseNetwork:
         """
         if self.kept is not None:
             return self.take(self.numbers(n_draws))
-        mu = self.mu
+        mu, multipliers = self.mu, None
         if self.multipliers is not None:
-            chosen = rng.integers(len(self.multipliers), size=n_draws)
-            mu = mu * self.multipliers[chosen][:, self.input_index]
+            multipliers = self.multipliers[rng.integers(len(self.multipliers), size=n_draws)]
+            mu = mu * multipliers[:, self.input_index]
         edges = mu + self.sigma * rng.standard_normal((n_draws, len(self.edges)))
+        if self.folded is not None:
+            return self._scatter(edges), self.folded.draw(multipliers, n_draws, rng)
         normals = rng.standard_normal((n_draws, len(self.bias_mu)))
         return self._scatter(edges), self.bias_mu + self.bias_sigma * normals
 
@@ -398,30 +409,6 @@ def used_multipliers(posterior: Posterior, chosen: Index) -> tuple[Float | None,
     assert posterior.input_index is not None
     inputs, index = np.unique(posterior.input_index[chosen], return_inverse=True)
     return posterior.multipliers[:, inputs].astype(float), index
-
-
-def _folded_biases(posterior: Posterior, kept: NDArray[np.bool_]) -> tuple[Float, Float]:
-    """Biases of all units with the constants of units that no covariate feeds folded in.
-
-    At the posterior mean this is exact. The variance of such a constant is carried along to
-    first order, and a constant that reaches several units counts as independent in each.
-    """
-    net = posterior.architecture
-    fed = fed_units(net, kept)
-    mean = np.asarray(posterior.bias_mu, dtype=float).copy()
-    variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
-    weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
-    spread = np.where(kept, posterior.slab_variance(), 0.0)
-    activation = families.activation(net.activation)
-    for layer in range(1, net.n_layers):
-        below, here = net.units[layer - 1], net.units[layer]
-        constant = np.where(fed[below], 0.0, activation.value(mean[below]))
-        slope = np.where(fed[below], 0.0, activation.slope(mean[below]))
-        block = net.hidden_block(layer)
-        w, s = block.view(weight), block.view(spread)
-        mean[here] += w @ constant
-        variance[here] += s @ constant**2 + (w**2 + s) @ (slope**2 * variance[below])
-    return mean, np.sqrt(variance)
 
 
 def __getattr__(name: str) -> Any:

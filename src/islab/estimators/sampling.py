@@ -69,8 +69,10 @@ def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
         return "needs the compiled module, which this installation lacks"
     if likelihood not in LIKELIHOODS:
         return f"does not know the likelihood {likelihood!r}"
-    if activation not in (*ACTIVATIONS, "auto"):
-        return f"does not know the activation {activation!r}"
+    if activation != "auto":
+        kernel = families.activation(activation).kernel
+        if kernel is None or kernel.name not in ACTIVATIONS:
+            return f"does not know the activation {activation!r}"
     products = n_rows * n_covariates**2 * problem.y.shape[1]
     if n_rows > MOST_ROWS or n_covariates > MOST_COVARIATES or products > MOST_PRODUCTS * 50:
         return f"takes too long for {n_rows} rows and {n_covariates} columns"

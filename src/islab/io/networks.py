@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.architecture import Architecture
+from islab.core.folding import FoldedUnits
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import KeptDraws, SparseNetwork
@@ -33,6 +35,7 @@ NETWORK_ARRAYS = (
     "input_index",
 )
 KEPT_ARRAYS = ("weights", "biases", "noise")
+FOLDED_ARRAYS = ("units", "edges", "mu", "sigma", "bias_mu", "bias_sigma", "input_index")
 FLOW_ARRAYS = ("multipliers", "input_index")
 
 
@@ -42,6 +45,9 @@ def arrays_of(model: Any) -> Arrays:
     found = {name: getattr(model, name) for name in names}
     if isinstance(model, SparseNetwork) and model.kept is not None:
         found |= {f"kept_{name}": getattr(model.kept, name) for name in KEPT_ARRAYS}
+    if isinstance(model, SparseNetwork) and model.folded is not None:
+        found |= {f"folded_{name}": getattr(model.folded, name) for name in FOLDED_ARRAYS}
+        found["folded_hidden"] = np.array(model.folded.architecture.hidden, dtype=np.int64)
     return {name: array for name, array in found.items() if array is not None}
 
 
@@ -129,6 +135,7 @@ def read_network(
     shape = (net.n_covariates,)
     covariates = held.positions("covariates", shape, 2**53, rising=True)
     found |= _flow(held, n_edges) | _kept(held, net, n_edges, len(found["noise"]))
+    found |= _folded(held, net, found.get("multipliers"))
     named = scale()
     if len(named.outputs) != net.n_outputs:
         raise ValueError("architecture and outputs differ in number")
@@ -165,6 +172,36 @@ def _kept(held: Held, net: Architecture, n_edges: int, n_noise: int) -> dict[str
     biases = held.numbers("kept_biases", (len(weights), net.n_units))
     noise = held.numbers("kept_noise", (len(weights), n_noise))
     return {"kept": KeptDraws(weights, biases, noise)}
+
+
+def _folded(held: Held, net: Architecture, bank: NDArray | None) -> dict[str, FoldedUnits]:
+    """The units whose constants the biases hold, if there are any."""
+    if "folded_hidden" not in held:
+        return {}
+    part = held.part("folded_")
+    hidden = part.positions("hidden", (len(net.hidden),), 2**31, rising=False)
+    shape = replace(net, n_covariates=0, hidden=tuple(hidden.tolist()))
+    n_edges = part.length("mu")
+    check_size(shape, n_edges)
+    edges = part.positions("edges", (n_edges,), shape.n_weights, rising=True)
+    units = part.positions("units", (net.n_units,), shape.n_units, rising=True)
+    if np.isin(shape.ends[0][edges], units).any():
+        raise ValueError("array 'folded_edges' starts at units that remain")
+    index = None
+    if bank is not None:
+        index = part.positions("input_index", (n_edges,), bank.shape[1], rising=False)
+    biases = (shape.n_units,)
+    folded = FoldedUnits(
+        architecture=shape,
+        units=units,
+        edges=edges,
+        mu=part.numbers("mu", (n_edges,)),
+        sigma=part.numbers("sigma", (n_edges,)),
+        bias_mu=part.numbers("bias_mu", biases),
+        bias_sigma=part.numbers("bias_sigma", biases),
+        input_index=index,
+    )
+    return {"folded": folded}
 
 
 def _likelihood(name: str) -> str:

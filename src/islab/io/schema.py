@@ -296,9 +296,10 @@ class Held:
         return array
 
     def require_no_others(self) -> None:
-        for held in (self, *self.parts):
-            if held.left:
-                raise ValueError(f"it holds an array {min(held.left)!r} that belongs to nothing")
+        if self.left:
+            raise ValueError(f"it holds an array {min(self.left)!r} that belongs to nothing")
+        for part in self.parts:
+            part.require_no_others()
 
     def _take(self, name: str, kind: str, shape: tuple[int | None, ...]) -> NDArray:
         array = self.arrays.get(name)

@@ -40,12 +40,12 @@ class Activation:
         A JavaScript object with ``value(z)`` and ``slope(z)``; it goes into reports as it is.
     """
 
-    name: ClassVar[str]
+    name: str
     bends: ClassVar[tuple[float, ...] | None] = None
-    kernel: ClassVar[Kernel | None] = None
+    kernel: Kernel | None = None
     gain: ClassVar[float] = 1.0
     rest: ClassVar[float] = 0.0
-    javascript: ClassVar[str]
+    javascript: str
 
     @property
     def piecewise_linear(self) -> bool:
@@ -105,35 +105,44 @@ class Relu(Activation):
 
 
 class LeakyRelu(Activation):
-    """The positive part, and a hundredth of the negative one."""
+    """The positive part, and a share of the negative one.
 
-    name = "leaky_relu"
+    Parameters
+    ----------
+    name : str
+        Of another one, to be registered.
+    below : float
+        The share.
+    """
+
     bends = (0.0,)
-    kernel = Kernel("leaky_relu", LEAKY_SLOPE)
-    javascript = (
-        f"{{ value: (z) => (z > 0 ? z : {LEAKY_SLOPE} * z), "
-        f"slope: (z) => (z > 0 ? 1 : {LEAKY_SLOPE}) }}"
-    )
+
+    def __init__(self, name: str = "leaky_relu", below: float = LEAKY_SLOPE) -> None:
+        self.name, self.below = name, below
+        self.kernel = Kernel("leaky_relu", below)
+        self.javascript = (
+            f"{{ value: (z) => (z > 0 ? z : {below} * z), slope: (z) => (z > 0 ? 1 : {below}) }}"
+        )
 
     def value(self, z: Float) -> Float:
-        return np.where(z > 0, z, LEAKY_SLOPE * z)
+        return np.where(z > 0, z, self.below * z)
 
     def slope(self, z: Float, value: Float | None = None) -> Float:
-        return np.where(z > 0, 1.0, LEAKY_SLOPE).astype(z.dtype)
+        return np.where(z > 0, 1.0, self.below).astype(z.dtype)
 
     def formula(self, z: str) -> str:
-        return f"leaky_relu({z}, {LEAKY_SLOPE})"
+        return f"leaky_relu({z}, {self.below})"
 
     def latex(self, z: str) -> str:
-        return rf"\operatorname{{LeakyReLU}}_{{{LEAKY_SLOPE}}}\left({z}\right)"
+        return rf"\operatorname{{LeakyReLU}}_{{{self.below}}}\left({z}\right)"
 
     def expression(self, z: Expression) -> Expression:
-        return where(greater(z, 0.0), z, LEAKY_SLOPE * z)
+        return where(greater(z, 0.0), z, self.below * z)
 
     def torch(self, z: Any) -> Any:
         import torch.nn.functional as F
 
-        return F.leaky_relu(z, LEAKY_SLOPE)
+        return F.leaky_relu(z, self.below)
 
 
 class Sigmoid(Activation):

@@ -16,9 +16,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.dependencies import needed
-from islab.core.families.activation import LEAKY_SLOPE
 from islab.core.mixing import mean_error
 from islab.core.priors import BIAS_TAU
 from islab.core.sampled import ChainDraws
@@ -329,6 +329,8 @@ def make_chain(
     """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
     weight, offset, limits = problem.sample_weight, problem.offset, problem.limits
+    kernel = families.activation(architecture.activation).kernel
+    assert kernel is not None
     return native.Chain(
         x=_rounded(problem.x.T),
         y=_rounded(problem.y.T),
@@ -336,8 +338,8 @@ def make_chain(
         offset=np.zeros(0) if offset is None else _rounded(offset.T),
         hidden=list(architecture.hidden),
         input_skip=architecture.input_skip,
-        activation=architecture.activation,
-        leak=LEAKY_SLOPE,
+        activation=kernel.name,
+        leak=kernel.constant,
         likelihood=likelihood,
         prior=asdict(prior),
         seed=seed,
