@@ -9,23 +9,37 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import (
+    BayesianRidge,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+)
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from islab.baselines.peers import PEERS, make_peer
 from islab.baselines.references import ReferenceClassifier, ReferenceRegressor
 
-# The last two take minutes where they are installed.
-NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if name in ("ebm", "lassonet") else name
-    for name in PEERS
-]
-OPTIONAL = {"ebm": "interpret", "lassonet": "lassonet"}
+OPTIONAL = {
+    "ebm": "interpret.glassbox",
+    "gam": "pygam",
+    "bart": "stochtree",
+    "lassonet": "lassonet",
+}
+# These take long where they are installed.
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in OPTIONAL else name for name in PEERS]
+WITHOUT_SIZE = ("gp", "bart")
 QUICK = {
+    "boosting-tuned": {"param_grid": {"learning_rate": [0.1]}, "estimator__max_iter": 60},
+    "forest": {"n_estimators": 20},
     "ebm": {"outer_bags": 1},
     "lassonet": {"path_multiplier": 2.0, "n_iters": (200, 10)},
     "ensemble": {"n_estimators": 2},
@@ -94,6 +108,10 @@ def test_every_known_estimator_learns_numbers_from_a_table(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_known_estimator_tells_its_size(name, task):
     model = fitted(name, task)
+    if name in WITHOUT_SIZE:
+        with pytest.raises(AttributeError, match="does not show its weights"):
+            model.n_used_weights_  # noqa: B018
+        return
     assert model.n_used_weights_ > 0
     assert model.get_support()[:2].all()
 
@@ -107,7 +125,7 @@ def test_the_same_seed_gives_the_same_model(name):
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize(("name", "package"), [("ebm", "interpret"), ("lassonet", "lassonet")])
+@pytest.mark.parametrize(("name", "package"), OPTIONAL.items())
 def test_a_package_that_is_not_installed_is_named(name, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModuleNotFoundError, match="pip install"):
@@ -115,11 +133,104 @@ def test_a_package_that_is_not_installed_is_named(name, package, monkeypatch):
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="Got name='forest', expected one of ridge, lasso"):
-        make_peer("forest", "regression")
+    with pytest.raises(ValueError, match="Got name='jungle', expected one of ridge, lasso"):
+        make_peer("jungle", "regression")
+
+
+def test_a_gaussian_process_refuses_many_rows():
+    x = np.zeros((1001, 1))
+    with pytest.raises(ValueError, match="Got 1001 training rows, expected at most 1000"):
+        make_peer("gp", "regression").fit(x, x[:, 0])
+
+
+@pytest.mark.parametrize("name", ["gam", "bart"])
+def test_methods_of_two_classes_refuse_three(name):
+    pytest.importorskip(OPTIONAL[name])
+    with pytest.raises(ValueError, match="Got 3 classes, expected two"):
+        make_peer(name, "classification").fit(np.zeros((3, 1)), np.arange(3))
+
+
+# -- folds of parts ---------------------------------------------------------------------------
+
+
+def sorted_rows(n_rows=120):
+    rng = np.random.default_rng(1)
+    x = np.sort(rng.normal(size=(n_rows, 1)), axis=0)
+    return x, x[:, 0] + 0.3 * rng.normal(size=n_rows)
+
+
+def folds_of(fitted_cv, n_rows):
+    """Row numbers of each fold, whether folds or what makes them were set."""
+    folds = fitted_cv.cv
+    return folds if isinstance(folds, list) else list(folds.split(np.zeros((n_rows, 1))))
+
+
+def is_shuffled(test):
+    return (np.diff(np.sort(test)) > 1).mean() > 0.5
+
+
+def test_folds_of_the_last_step_of_a_pipeline_are_shuffled_and_keep_groups():
+    x, y = sorted_rows()
+    inner = make_pipeline(StandardScaler(), LassoCV(cv=4))
+    groups = np.arange(120) % 40
+    model = ReferenceRegressor(inner, random_state=0).fit(x, y, groups=groups)
+    folds = folds_of(model.estimator_[-1], 120)
+    assert len(folds) == 4
+    assert all(is_shuffled(test) for _, test in folds)
+    assert all(not set(groups[train]) & set(groups[test]) for train, test in folds)
+
+
+def test_folds_within_another_cross_validation_are_shuffled():
+    x, y = sorted_rows()
+    inner = GridSearchCV(LassoCV(alphas=[0.01, 0.1]), {"max_iter": [1000, 2000]}, cv=3)
+    model = ReferenceRegressor(inner, random_state=0).fit(x, y)
+    assert all(is_shuffled(test) for _, test in folds_of(model.estimator_, 120))
+    assert all(is_shuffled(test) for _, test in folds_of(model.estimator_.best_estimator_, 120))
+
+
+def test_folds_within_another_cross_validation_that_would_part_groups_are_refused():
+    x, y = sorted_rows()
+    inner = GridSearchCV(LassoCV(alphas=[0.01, 0.1]), {"max_iter": [1000]}, cv=3)
+    with pytest.raises(ValueError, match="Got groups and 'estimator__cv' of GridSearchCV"):
+        ReferenceRegressor(inner).fit(x, y, groups=np.arange(120) % 40)
+
+
+def test_parts_get_the_seed_unless_they_have_one():
+    x, y = sorted_rows()
+    boosting = HistGradientBoostingRegressor(max_iter=2)
+    made = [
+        ReferenceRegressor(make_pipeline(boosting.set_params(random_state=own)), random_state=3)
+        for own in (None, 7)
+    ]
+    seeds = [model.fit(x, y).estimator_[-1].random_state for model in made]
+    assert seeds[0] is not None
+    assert seeds[1] == 7
 
 
 # -- spread of numbers ------------------------------------------------------------------------
+
+
+def test_the_spread_is_the_estimators_own_if_it_has_one():
+    x, y = sorted_rows()
+    model = ReferenceRegressor(BayesianRidge()).fit(x, y)
+    mean, sd = model.predict(x, return_std=True)
+    x_, y_ = ((values - values.mean(0)) / values.std(0) for values in (x, y))
+    own_mean, own_sd = BayesianRidge().fit(x_, y_).predict(x_, return_std=True)
+    np.testing.assert_allclose(mean, y.mean() + y.std() * own_mean)
+    np.testing.assert_allclose(sd, y.std() * own_sd)
+    ends = model.predict_interval(x, level=0.9)
+    np.testing.assert_allclose(np.diff(ends, axis=1)[:, 0], 2 * norm.ppf(0.95) * sd)
+    assert model.sd_ is None
+
+
+def test_the_spread_of_a_gaussian_process_is_its_posterior_with_noise():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, (150, 1))
+    y = np.sin(x[:, 0]) + 0.2 * rng.normal(size=150)
+    model = ReferenceRegressor(make_peer("gp", "regression"), random_state=0).fit(x, y)
+    _, sd = model.predict(np.array([[0.0], [30.0]]), return_std=True)
+    assert sd[0] == pytest.approx(0.2, rel=0.25)
+    assert sd[1] > 2 * sd[0]
 
 
 def test_the_spread_is_that_of_cross_validated_residuals():

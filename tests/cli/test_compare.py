@@ -35,6 +35,7 @@ def test_the_table_is_printed(data, capsys):
     assert [line.split()[0] for line in out.splitlines() if line] == [
         *["method", "ridge", "boosting"],
         *["method", "ridge", "boosting"],
+        *["nll", "method", "boosting"],  # paired differences
         "settings",
     ]
     assert err == "classification of 'state' from 3 columns (detected; --task changes it)\n"

@@ -119,7 +119,7 @@ def test_a_classifier_without_probabilities_is_a_line_that_says_why(table, state
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"methods": ["forest"]}, "Got method 'forest'"),
+        ({"methods": ["jungle"]}, "Got method 'jungle'"),
         ({"methods": []}, "Got no methods"),
         ({"seeds": 0}, "Got seeds=0"),
         ({"seeds": [1, 1]}, "all different"),
@@ -308,9 +308,10 @@ def test_groups_that_make_no_sense_are_refused(table, price, groups, message):
         compare(table, price, ["ridge"], seeds=1, groups=groups)
 
 
-def test_ridge_and_logistic_are_one_method_for_classes(table, state):
-    frame = compare(table, state, ["ridge", "logistic"], seeds=1).to_frame()
+def test_ridge_logistic_and_linear_are_one_method(table, state, price):
+    frame = compare(table, state, ["ridge", "logistic", "linear"], seeds=1).to_frame()
     assert frame["method"].tolist() == ["ridge"]
+    assert compare(table, price, ["linear"], seeds=1).methods == ("ridge",)
 
 
 # -- interrupts -------------------------------------------------------------------------------

@@ -13,6 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from islab.baselines.peer_models import (
+    GaussianProcessClasses,
+    GaussianProcessNumbers,
+    SplineClassifier,
+    SplineRegressor,
+    TreesClassifier,
+    TreesRegressor,
+)
 from islab.core.arrays import Float
 from islab.core.dependencies import needed
 
@@ -20,6 +28,9 @@ N_FOLDS = 5
 N_MEMBERS = 5
 FIRST_PENALTY = 1e-3
 RIDGE_PENALTIES = np.logspace(-3, 4, 30)
+N_TREES = 300
+TUNED_TREES = 150
+TUNED_SETTINGS = {"learning_rate": [0.03, 0.1], "max_leaf_nodes": [4, 10, 31]}
 
 
 def make_peer(name: str, task: str) -> Any:
@@ -27,10 +38,13 @@ def make_peer(name: str, task: str) -> Any:
 
     Parameters
     ----------
-    name : {"ridge", "lasso", "boosting", "ensemble", "ebm", "lassonet"}
-        Linear or logistic models with a penalty chosen by cross-validation; scikit-learn's
-        gradient boosting; a deep ensemble of five networks; an explainable boosting machine
-        (needs interpret-core); LassoNet with a penalty chosen by cross-validation (needs lassonet).
+    name : str
+        One of ``PEERS``: linear or logistic models with a penalty chosen by cross-validation;
+        scikit-learn's gradient boosting, as it is or with settings chosen by cross-validation; a
+        random forest; a Gaussian process; a deep ensemble of five networks; an explainable
+        boosting machine (needs interpret-core); an additive model of splines (needs pygam);
+        Bayesian additive regression trees (needs stochtree); LassoNet with a penalty chosen by
+        cross-validation (needs lassonet).
     task : {"classification", "regression"}
     """
     if name not in PEERS:
@@ -70,6 +84,28 @@ def _boosting(classify: bool) -> Any:
     return HistGradientBoostingClassifier() if classify else HistGradientBoostingRegressor()
 
 
+def _tuned_boosting(classify: bool) -> Any:
+    """Six settings, judged by three folds: what takes a minute and mostly helps."""
+    from sklearn.model_selection import GridSearchCV
+
+    scoring = "neg_log_loss" if classify else "neg_mean_squared_error"
+    model = _boosting(classify).set_params(max_iter=TUNED_TREES)
+    return GridSearchCV(model, TUNED_SETTINGS, scoring=scoring, cv=3)
+
+
+def _forest(classify: bool) -> Any:
+    """Larger leaves for classes, as shares of single rows are no probabilities."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    if classify:
+        return RandomForestClassifier(N_TREES, min_samples_leaf=5)
+    return RandomForestRegressor(N_TREES)
+
+
+def _gaussian_process(classify: bool) -> Any:
+    return GaussianProcessClasses() if classify else GaussianProcessNumbers()
+
+
 def _ensemble(classify: bool) -> Any:
     """Networks from different starts, all trained on all rows.
 
@@ -93,6 +129,16 @@ def _ebm(classify: bool) -> Any:
     return glassbox.ExplainableBoostingRegressor(n_jobs=1)
 
 
+def _gam(classify: bool) -> Any:
+    needed("pygam", "An additive model of splines")
+    return SplineClassifier() if classify else SplineRegressor()
+
+
+def _bart(classify: bool) -> Any:
+    needed("stochtree", "Bayesian additive regression trees")
+    return TreesClassifier() if classify else TreesRegressor()
+
+
 def _lassonet(classify: bool) -> Any:
     needed("lassonet", "LassoNet")
     return LassoNetClassifier() if classify else LassoNetRegressor()
@@ -102,8 +148,13 @@ PEERS: dict[str, Callable[[bool], Any]] = {
     "ridge": _ridge,
     "lasso": _lasso,
     "boosting": _boosting,
+    "boosting-tuned": _tuned_boosting,
+    "forest": _forest,
+    "gp": _gaussian_process,
     "ensemble": _ensemble,
     "ebm": _ebm,
+    "gam": _gam,
+    "bart": _bart,
     "lassonet": _lassonet,
 }
 

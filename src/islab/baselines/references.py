@@ -6,6 +6,7 @@ kind can take data frames with categories and missing values.
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.feature_selection import SelectorMixin
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -60,14 +62,29 @@ def shuffled_folds(
     return list(folds.split(np.zeros(len(y)), y, groups))
 
 
-def _chooses_by_folds(estimator: BaseEstimator) -> bool:
-    """Whether it cross-validates by itself, on folds that are not the user's own."""
-    params = estimator.get_params(deep=False)
-    if "cv" not in params or isinstance(params["cv"], bool):
-        return False
-    # Ridge regression leaves out one row at a time by default.
-    leaves_one_out = isinstance(estimator, RidgeCV | RidgeClassifierCV)
-    return isinstance(params["cv"], int) or (params["cv"] is None and not leaves_one_out)
+def _choosing(estimator: BaseEstimator) -> dict[str, bool]:
+    """Parameters of folds that are not the user's own, at any depth, in the estimator or its parts.
+
+    True where the rows of the folds are those of the fit: in the estimator itself, and in the last
+    step of a pipeline. Inside of another cross-validation they are not.
+    """
+    params, found = estimator.get_params(deep=True), {}
+    for name, value in params.items():
+        path, _, last = name.rpartition("__")
+        owner = params[path] if path else estimator
+        # Ridge regression leaves out one row at a time by default.
+        default = value is None and not isinstance(owner, RidgeCV | RidgeClassifierCV)
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if last == "cv" and (number or default):
+            above = ["__".join(path.split("__")[:k]) for k in range(path.count("__") + bool(path))]
+            owners = [params[each] if each else estimator for each in above]
+            found[name] = all(isinstance(each, Pipeline) for each in owners)
+    return found
+
+
+def _is_free_seed(name: str, value: Any) -> bool:
+    """Whether a parameter is a seed: the estimator's, or one of its parts' that is not set."""
+    return name == "random_state" or (name.endswith("__random_state") and value is None)
 
 
 def _described(n_folds: int, classify: bool, grouped: bool) -> str:
@@ -97,15 +114,26 @@ class ReferenceEstimator(SelectorMixin, BaseEstimator):
         from islab.baselines.peers import make_peer
 
         inner = make_peer("ridge", task) if self.estimator is None else clone(self.estimator)
-        params = inner.get_params(deep=False)
-        if self.random_state is not None and "random_state" in params:
-            inner.set_params(random_state=seed)
-        if _chooses_by_folds(inner):
-            n_folds = params["cv"] or N_FOLDS
-            classify = task == "classification"
-            folds = shuffled_folds(y, n_folds, classify=classify, groups=groups, seed=seed)
-            inner.set_params(cv=folds)
-            self.folds_ = _described(len(folds), classify, groups is not None)
+        params = inner.get_params(deep=True)
+        if self.random_state is not None:
+            free = [k for k, value in params.items() if _is_free_seed(k, value)]
+            inner.set_params(**dict.fromkeys(free, seed))
+        classify = task == "classification"
+        for name, all_rows in _choosing(inner).items():
+            n_folds = params[name] or N_FOLDS
+            if all_rows:
+                folds = shuffled_folds(y, n_folds, classify=classify, groups=groups, seed=seed)
+                n_folds = len(folds)
+            elif groups is None:
+                kind = StratifiedKFold if classify else KFold
+                folds = kind(n_folds, shuffle=True, random_state=seed)
+            else:
+                raise ValueError(
+                    f"Got groups and {name!r} of {type(inner).__name__}, whose folds would part "
+                    "them; try an estimator that does not cross-validate within another."
+                )
+            inner.set_params(**{name: folds})
+            self.folds_ = _described(n_folds, classify, groups is not None)
         return inner
 
     def _draw_seed(self) -> int:
@@ -249,7 +277,8 @@ class ReferenceClassifier(ClassifierMixin, ReferenceEstimator):
 class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
     """Any regressor of scikit-learn's kind, for tables as they are, with a spread.
 
-    Targets are taken as normal around the prediction, all with the same standard deviation: that
+    Targets are taken as normal around the prediction. Where the estimator's ``predict`` takes
+    ``return_std``, the standard deviation is what it says. Else it is the same for all rows: that
     of the residuals in a cross-validation of five folds within the training rows. Residuals of
     the fit itself would be too small.
 
@@ -270,8 +299,9 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
         The fitted one.
     folds_ : str or None
         The folds by which it chose its settings, if it did.
-    sd_ : float
-        Standard deviation of the targets around the prediction.
+    sd_ : float or None
+        Standard deviation of the targets around the prediction; None if the estimator has one for
+        each row.
     n_used_weights_ : int
     columns_ : ColumnEncoder
     n_features_in_ : int
@@ -288,7 +318,7 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
     (442, 2)
     """
 
-    sd_: float
+    sd_: float | None
     _center: float
     _scale: float
 
@@ -305,9 +335,11 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
         x = self._learn_columns(table)
         self.folds_ = None
         seed = self._draw_seed()
-        residual = self._residuals(x, standard, groups, seed)
-        self.sd_ = float(self._scale * max(np.sqrt(np.mean(residual**2)), LEAST_SD))
         self.estimator_ = self._make("regression", standard, groups, seed).fit(x, standard)
+        self.sd_ = None
+        if "return_std" not in signature(self.estimator_.predict).parameters:
+            residual = self._residuals(x, standard, groups, seed)
+            self.sd_ = float(self._scale * max(np.sqrt(np.mean(residual**2)), LEAST_SD))
         return self
 
     def _residuals(self, x: Float, y: Float, groups: NDArray | None, seed: int) -> Float:
@@ -328,19 +360,25 @@ class ReferenceRegressor(RegressorMixin, ReferenceEstimator):
         return_std : bool
             Return also the standard deviation of the target.
         """
-        mean = self._mean(X)
-        return (mean, np.full(len(mean), self.sd_)) if return_std else mean
+        mean, sd = self._mean_and_sd(X, return_std)
+        return (mean, sd) if return_std else mean
 
-    def _mean(self, X: Any) -> Float:
-        covariates = self._covariates(X)
-        standard = np.asarray(self.estimator_.predict(covariates), dtype=float).ravel()
-        return self._center + self._scale * standard
+    def _mean_and_sd(self, X: Any, wants_sd: bool) -> tuple[Float, Float]:
+        """Both in the unit of the target; the second means nothing if it is not wanted."""
+        covariates, own = self._covariates(X), wants_sd and self.sd_ is None
+        found = self.estimator_.predict(covariates, **({"return_std": True} if own else {}))
+        standard, sd = found if own else (found, None)
+        mean = self._center + self._scale * np.asarray(standard, dtype=float).ravel()
+        if sd is None:
+            return mean, np.full(len(mean), np.nan if self.sd_ is None else self.sd_)
+        return mean, self._scale * np.maximum(np.asarray(sd, dtype=float).ravel(), LEAST_SD)
 
     def predict_quantiles(self, X: Any, levels: ArrayLike) -> Float:
         """Quantiles of each row's target, (rows, levels)."""
         from scipy.special import ndtri
 
-        return self._mean(X)[:, None] + self.sd_ * ndtri(checked_levels(levels))
+        mean, sd = self._mean_and_sd(X, wants_sd=True)
+        return mean[:, None] + sd[:, None] * ndtri(checked_levels(levels))
 
     def predict_interval(self, X: Any, level: float = 0.9) -> Float:
         """Lower and upper end of a central predictive interval, (rows, 2)."""

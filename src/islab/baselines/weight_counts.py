@@ -32,10 +32,13 @@ def size_of(estimator: BaseEstimator, n_covariates: int) -> Size | None:
         "term_scores_": _additive,
         "_predictors": _trees,
         "coefs_": _network,
+        "tree_": _tree,
     }
     for attribute, size in kinds.items():
         if hasattr(estimator, attribute):
             return size(estimator, n_covariates)
+    if hasattr(estimator, "best_estimator_"):
+        return size_of(estimator.best_estimator_, n_covariates)
     members = getattr(estimator, "estimators_", None)
     if isinstance(members, list):
         return _sum([size_of(member, n_covariates) for member in members])
@@ -66,6 +69,12 @@ def _trees(estimator: BaseEstimator, n_covariates: int) -> Size:
     split = [each["feature_idx"][each["is_leaf"] == 0] for each in nodes]
     features = np.concatenate([np.zeros(0, dtype=np.intp), *split]).astype(np.intp)
     return Size(sum(map(len, nodes)), np.bincount(features, minlength=n_covariates))
+
+
+def _tree(estimator: BaseEstimator, n_covariates: int) -> Size:
+    features = estimator.tree_.feature  # negative in leaves
+    split = features[features >= 0]
+    return Size(len(features), np.bincount(split, minlength=n_covariates))
 
 
 def _additive(estimator: BaseEstimator, n_covariates: int) -> Size:

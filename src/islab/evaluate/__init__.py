@@ -6,6 +6,7 @@ For accuracy, log loss, Brier score, ROC AUC, RMSE and the like alone, use :mod:
 from islab.evaluate.comparison import compare
 from islab.evaluate.evaluation import evaluate
 from islab.evaluate.methods import METHODS, make_method
+from islab.evaluate.ranking import Ranking, rank_methods
 from islab.evaluate.result import Comparison
 from islab.scores import (
     PINBALL_LEVELS,
@@ -24,6 +25,7 @@ __all__ = [
     "METHODS",
     "PINBALL_LEVELS",
     "Comparison",
+    "Ranking",
     "calibration_error",
     "compare",
     "crps",
@@ -33,6 +35,7 @@ __all__ = [
     "interval_width",
     "make_method",
     "pinball_loss",
+    "rank_methods",
     "score_classes",
     "score_numbers",
     "selection_stability",

@@ -158,7 +158,8 @@ class _Fits:
             options["groups"] = self.groups[train]
         effort = fit_timed(model, _read_by(model, self.table, train), self.target[train], **options)
         scores = scored(model, _read_by(model, self.table, ~train), self.target[~train])
-        return {"error": None, **effort, **scores}
+        share = float((~train).mean() / train.mean())
+        return {"error": None, "test_by_train": share, **effort, **scores}
 
 
 def _is_images(table: Any) -> bool:

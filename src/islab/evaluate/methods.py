@@ -44,13 +44,18 @@ REFERENCES = {
     "ridge": "linear or logistic regression with a ridge penalty",
     "lasso": "linear or logistic regression with an L1 penalty",
     "boosting": "gradient boosting of scikit-learn",
+    "boosting-tuned": "the same, settings chosen by cross-validation",
+    "forest": "random forest of 300 trees",
+    "gp": "Gaussian process, at most 1,000 training rows",
     "ensemble": "deep ensemble of five networks",
     "ebm": "explainable boosting machine, needs interpret-core",
+    "gam": "additive model of splines, needs pygam",
+    "bart": "Bayesian additive regression trees, needs stochtree",
     "lassonet": "LassoNet, needs lassonet",
 }
 METHODS = {name: method.meaning for name, method in NETWORKS.items()} | REFERENCES
-# For classes it is the same method.
-ALIASES = {"logistic": "ridge"}
+# Other names of the same method.
+ALIASES = {"logistic": "ridge", "linear": "ridge"}
 DEFAULT_METHODS = ("islab", "blr", "ridge", "lasso", "boosting")
 IMAGE_METHODS = ("islab-images", "ridge", "boosting")
 
@@ -66,7 +71,8 @@ def check_names(names: Sequence[str]) -> None:
 
 def method_name(name: str, task: str) -> str:
     """What a method is called in results: one name each."""
-    return ALIASES.get(name, name) if task == "classification" else name
+    known = name != "logistic" or task == "classification"
+    return ALIASES.get(name, name) if known else name
 
 
 def make_method(name: str, task: str) -> Any:

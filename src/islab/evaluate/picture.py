@@ -35,7 +35,7 @@ def score_by_size(comparison: Comparison, model: str = "median", ax: Any = None)
     classes = comparison.task == "classification"
     score = "accuracy" if classes else "rmse"
     colour = "calibration error" if classes else "distance of coverage from 90 %"
-    points = _points(comparison.to_frame(), score, model, classes)
+    points = _points(comparison.of_model(model), score, classes)
     if points.empty:
         raise ValueError("Got no method with a score and a size, expected at least one.")
     ax = fresh_axes(ax, 6.4, 4.4)
@@ -77,11 +77,8 @@ def score_by_size(comparison: Comparison, model: str = "median", ax: Any = None)
     return ax
 
 
-def _points(frame: pd.DataFrame, score: str, model: str, classes: bool) -> pd.DataFrame:
+def _points(chosen: pd.DataFrame, score: str, classes: bool) -> pd.DataFrame:
     """Median, least and greatest of score, size and calibration, by method in the given order."""
-    both = set(frame.loc[frame["model"] == "median", "method"])
-    wanted = frame["model"] == frame["method"].map(lambda name: model if name in both else "full")
-    chosen = frame[wanted]
     values = pd.DataFrame(
         {
             "method": chosen["method"],

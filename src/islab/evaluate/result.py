@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from islab.core.names import printable, shortened
+from islab.evaluate.differences import USUAL_SHARE, paired_differences, sign_of
 from islab.evaluate.runner import Record
 from islab.scores import inclusion_rate, selection_stability
 
@@ -38,6 +39,7 @@ SHOWN_SCORES = {
 SHOWN_SIZES = ("used_weights", "covariates", "stability", "seconds")
 NAME_LENGTH = 24
 NOTHING = "-"
+COMPARED = "nll"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,78 @@ class Comparison:
         found = pd.DataFrame(list(rows.values()), index=index, columns=names)
         return found.astype(object).fillna(NOTHING).loc[list(self.methods)]
 
+    def of_model(self, model: str = "full") -> pd.DataFrame:
+        """The lines of :meth:`to_frame` of one model of each method, fits that failed left out.
+
+        Parameters
+        ----------
+        model : {"full", "median"}
+            Of methods that have both.
+        """
+        if model not in ("full", "median"):
+            raise ValueError(f"Got model={model!r}, expected 'full' or 'median'.")
+        frame = self.to_frame()
+        both = set(frame.loc[frame["model"] == "median", "method"])
+        own = frame["method"].map(lambda name: model if name in both else "full")
+        return frame[frame["model"] == own]
+
+    def differences(
+        self, score: str = "nll", reference: str | tuple[str, str] | None = None
+    ) -> pd.DataFrame:
+        """How much each method's score differs from that of a reference, on the same splits.
+
+        Parameters
+        ----------
+        score : str
+            One with a good end, such as ``"nll"``, ``"accuracy"`` or ``"rmse"``.
+        reference : str or (str, str), optional
+            A method, or a method and which of its models; the first method with a result if not
+            given.
+
+        Returns
+        -------
+        DataFrame
+            By method and model: ``difference`` (mean over splits, method - reference) and its
+            standard error ``se``; the splits on which the method is ``better`` and ``worse``, and
+            of how many ``splits``.
+
+        Notes
+        -----
+        The unit is the split, not the row: a new training set changes the order of methods as new
+        test rows do. Splits overlap, so the standard error is that of Nadeau and Bengio (2003),
+        ``s sqrt(1 / J + n_test / n_train)`` for J splits. A difference of two standard errors is
+        clear.
+        """
+        sign_of(score)
+        if score not in self.scores:
+            raise ValueError(f"Got score={score!r} for {self.task}, expected one it has.")
+        frame = self.to_frame()
+        known = frame.loc[frame["error"].isna(), ["method", "model"]].drop_duplicates()
+        keys = list(known.itertuples(index=False, name=None))
+        if reference is None:
+            chosen = keys[0] if keys else ("", "")
+        else:
+            chosen = (reference, "full") if isinstance(reference, str) else reference
+        if chosen not in keys:
+            raise ValueError(f"Got reference={reference!r}, expected a method with a result.")
+        shares = [record.get("test_by_train", USUAL_SHARE) for record in self.records]
+        return paired_differences(frame, score, chosen, float(np.mean(shares)))
+
+    def means(self, score: str, model: str = "full") -> pd.Series:
+        """Mean of a score over splits, by method."""
+        return self.of_model(model).groupby("method", sort=False)[score].mean()
+
+    def errors(self, score: str, model: str = "full") -> dict[str, pd.Series]:
+        """For each method as the reference, the standard errors of the others' differences."""
+        chosen = self.of_model(model)
+        own = chosen.drop_duplicates("method").set_index("method")["model"]
+        found = {}
+        for method, which in own.items():
+            compared = self.differences(score, (method, which))["se"]
+            wanted = [(name, each) for name, each in own.items() if name != method]
+            found[method] = compared.reindex(wanted).droplevel("model")
+        return found
+
     def inclusion(self) -> pd.DataFrame:
         """Share of seeds in which each method selects each column, (columns, methods)."""
         rates = {
@@ -153,12 +227,39 @@ class Comparison:
             f"{shortened(printable(m), NAME_LENGTH)} {why}" for m, why in self.failures().items()
         ]
         below = [*self.notes(), *failures]
+        differences = self.shown_differences()
+        if differences is not None:
+            parts += [f"{self.difference_words()}:", _text(differences)]
         return "\n\n".join([*parts, *(["\n".join(below)] if below else [])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.table().to_html(escape=True, border=0)
+
+    def shown_differences(self) -> pd.DataFrame | None:
+        """Differences in words for people; None where there is nothing to compare."""
+        try:
+            found = self.differences(COMPARED)
+        except ValueError:
+            return None
+        if not len(found):
+            return None
+        cells = [
+            {
+                "difference": NOTHING if np.isnan(row.difference) else f"{row.difference:+.3f}",
+                "standard error": _number(row.se, "se"),
+                "better on": f"{row.better} of {row.splits}",
+            }
+            for row in found.itertuples()
+        ]
+        return pd.DataFrame(cells, index=found.index)
+
+    def difference_words(self) -> str:
+        """What the differences are differences of."""
+        first = next(record["method"] for record in self.records if record["error"] is None)
+        name = shortened(printable(first), NAME_LENGTH)
+        return f"{COMPARED} minus that of {name} (full) on the same splits"
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         for record in self.records:

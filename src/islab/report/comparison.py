@@ -30,6 +30,10 @@ class Compared(Protocol):
 
     def notes(self) -> Iterable[str]: ...
 
+    def shown_differences(self) -> pd.DataFrame | None: ...
+
+    def difference_words(self) -> str: ...
+
     def plot(self, *, ax: Any) -> Any: ...
 
 
@@ -37,12 +41,15 @@ def comparison_page(comparison: Compared) -> str:
     """The page's text."""
     scores, inclusion = comparison.table(), comparison.inclusion()
     scores.columns = [name.replace("_", " ") for name in scores.columns]
+    differences = comparison.shown_differences()
     return render(
         "comparison.html",
         title="Comparison",
         n_methods=len(comparison.methods),
         task=comparison.task,
         scores=_table(scores),
+        differences=None if differences is None else _table(differences),
+        difference_words="" if differences is None else comparison.difference_words(),
         notes=list(comparison.notes()),
         failures=comparison.failures(),
         picture=_picture(comparison),
