@@ -26,7 +26,7 @@ MARKED = re.compile(
     rf"({OPENING}(?P<name>[\w.-]+) -->\n)(?:(?!{OPENING}).)*?(<!-- end -->)", re.DOTALL
 )
 NOTHING = "Nothing has been run yet."
-VERDICTS = ("better", "same", "worse")
+VERDICTS = ("better", "same", "worse", "untested")
 
 
 def write_pages(results: str | Path, folder: str | Path, name: str = "all") -> Iterator[str]:
@@ -101,21 +101,30 @@ def _overview(results: Path) -> str:
     """How many of the paper's numbers ours are better than, by data set, method and recipe."""
     head = ["data set", "method", "settings", "seeds", *VERDICTS, "seconds"]
     lines = [markdown_row(head), markdown_row(["---"] * len(head))]
+    totals: dict[str, Counter[str]] = {recipe: Counter() for recipe in RECIPES}
     for name in (*DATASETS, *IMAGES):
         groups = grouped(Results(results).read([name]).values())
-        lines += [
-            _overview_row(name, method, recipe, groups[method, recipe])
-            for method, recipe in product(METHODS, RECIPES)
-            if (method, recipe) in groups
-        ]
+        for method, recipe in product(METHODS, RECIPES):
+            if (method, recipe) in groups:
+                counts = _verdicts(name, groups[method, recipe])
+                totals[recipe] += counts
+                lines.append(_overview_row(name, method, recipe, groups[method, recipe], counts))
+    for recipe, counts in totals.items():
+        numbers = [str(counts[verdict]) for verdict in VERDICTS]
+        lines.append(markdown_row(["**all**", "", recipe, "", *numbers, ""]))
     return "\n".join(lines)
 
 
-def _overview_row(name: str, method: str, recipe: str, records: list[Record]) -> str:
+def _verdicts(name: str, records: list[Record]) -> Counter[str]:
     judged = [
         metric for table in tables_of(name).values() for metric in table if metric.better != NEITHER
     ]
-    counts = Counter(entry(records, metric).verdict for metric in judged)
+    return Counter(entry(records, metric).verdict for metric in judged)
+
+
+def _overview_row(
+    name: str, method: str, recipe: str, records: list[Record], counts: Counter[str]
+) -> str:
     compared = any(counts[verdict] for verdict in VERDICTS)
     numbers = [str(counts[verdict]) if compared else "" for verdict in VERDICTS]
     seconds = f"{median(record['seconds'] for record in records):.1f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from statistics import median
 
 from experiments.paper.paper import Published
@@ -19,10 +20,14 @@ from experiments.paper.verdict import (
 from islab.core.names import counted
 from islab.evaluate.runner import Record
 
-SIGNS = {"better": "▲", "worse": "▼", "same": "=", "shallower": "↓", "deeper": "↑", "": ""}
+SIGNS = {
+    **{"better": "▲", "worse": "▼", "same": "=", "shallower": "↓", "deeper": "↑"},
+    **{"untested": "·", "": ""},
+}
 KEY = (
-    "Median (least, greatest) over seeds. ▲ better than the paper's, ▼ worse, = the ranges "
-    "overlap; ↓ shallower, ↑ deeper."
+    "Median (least, greatest) over seeds. ▲ better than the paper's, ▼ worse, = not told apart "
+    "at 5 %, · one seed and no test; ↓ shallower, ↑ deeper. p-values of the rank test; ≈ where the "
+    "paper's seeds are known by median, least and greatest only."
 )
 
 
@@ -47,7 +52,7 @@ def text_table(dataset: str, records: list[Record], quick: bool = False) -> str:
                 found = entry(runs, metric)
                 lines.append(
                     f"  {metric.title:<24}{found.ours!s:<24}{_printed(found.paper):<24}"
-                    f"{'' if quick else found.verdict}".rstrip()
+                    f"{'' if quick else judged(found)}".rstrip()
                 )
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
@@ -119,7 +124,20 @@ def _cell(found: Entry) -> str:
     ours = str(found.ours)
     if ours and found.metric.is_rate:
         ours = f"{found.ours.median:.0f} %"
-    return f"{ours} {SIGNS[found.verdict]}".rstrip()
+    return f"{ours} {SIGNS[found.verdict]} {_p_value(found)}".rstrip()
+
+
+def judged(found: Entry) -> str:
+    """The verdict in a word, with its p-value."""
+    return f"{found.verdict} {_p_value(found)}".rstrip()
+
+
+def _p_value(found: Entry) -> str:
+    if isnan(found.p_value):
+        return ""
+    known = found.seeds is not None or found.metric.is_rate
+    number = f"{found.p_value:.3f}" if found.p_value >= 0.001 else "<.001"
+    return f"{'p ' if known else 'p≈'}{number.removeprefix('0')}"
 
 
 def _printed(paper: Published | None) -> str:

@@ -6,16 +6,25 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isnan, nan, sqrt
 from statistics import median
 
-from experiments.paper.paper import Published, published
+from experiments.paper.paper import (
+    SEEDS,
+    Published,
+    published,
+    seeds_of_the_paper,
+    spread_seeds,
+)
 from experiments.paper.settings import IMAGES, in_paper
 from islab.evaluate.runner import Cell, Record
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 ROOT_OF_R2 = "pearson (paper)"
-PAPER_SEEDS = 10  # of every number in its tables
+LEVEL = 0.05
+FEWEST_SEEDS = 2  # of one, and ten of the paper, the least p-value is 0.18
+FINE = 9  # decimals of equal values
 SEVERAL = ("mice", "mnist", "fer2013")  # with several classes, and numbers in the paper
 
 
@@ -201,47 +210,100 @@ class Range:
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of ours and the paper's."""
+    """One number of ours and the paper's.
+
+    Attributes
+    ----------
+    metric : Metric
+    ours : Range
+    paper : Published, optional
+    values : tuple of float
+        Ours, a value for each seed.
+    seeds : tuple of float, optional
+        The paper's, where its authors have published them.
+    """
 
     metric: Metric
     ours: Range
     paper: Published | None
-    n_seeds: int
+    values: tuple[float, ...]
+    seeds: tuple[float, ...] | None = None
+
+    @cached_property
+    def p_value(self) -> float:
+        """Of the two-sided Mann-Whitney test of our seeds and the paper's.
+
+        Where the paper prints a median, a least and a greatest value only, ten values at even
+        steps between these stand for its seeds, and ours are rounded as they are printed. Rates
+        of inclusion are compared by Fisher's exact test. NaN if the paper or we have no such
+        number, and of one seed, of which no test can say that it differs from ten.
+        """
+        if self.paper is None or isnan(self.ours.median):
+            return nan
+        if self.metric.is_rate:
+            return self._fisher()
+        if len(self.values) < FEWEST_SEEDS:
+            return nan
+        return rank_test(*self._compared)[0]
 
     @property
     def verdict(self) -> str:
-        """Better, worse or the same by whether the ranges overlap.
+        """Better or worse where the test tells ours and the paper's apart at 5 %, else the same.
 
-        Our values are rounded as the paper prints its own. Ours are *better* if the worst of our
-        seeds is better than the best of the paper's, *worse* if the best of ours is worse than
-        the paper's worst, else the *same*; a median that lies better within an overlap counts
-        for nothing. Fewer weights are better. Depths are neither: *shallower* or *deeper*. Rates
-        of inclusion are better if covariates that made the data are found more often and the
-        others less often, and the same unless Fisher's exact test tells them apart at 5 %.
-        Empty if the paper or we have no such number.
+        Higher ranks are better or worse by the metric. Fewer weights are better. Depths are
+        neither: *shallower* or *deeper*. Inclusion is better if covariates that made the data are
+        found more often and the others less often. *untested* if there is one seed only; empty if
+        the paper or we have no such number.
         """
         if self.paper is None or isnan(self.ours.median):
             return ""
-        if self.metric.is_rate and not self._rates_differ():
+        if isnan(self.p_value):
+            return "untested"
+        if self.p_value >= LEVEL:
             return "same"
-        low, high = (round(x, self.paper.decimals) for x in (self.ours.low, self.ours.high))
-        above = low > max(self.paper.high, self.paper.median)
-        below = high < min(self.paper.low, self.paper.median)
-        if not (above or below):
-            return "same"
+        if self.metric.is_rate:
+            above = self.ours.median > self.paper.median
+        else:
+            above = rank_test(*self._compared)[1] > 0
         if self.metric.better == NEITHER:
             return "deeper" if above else "shallower"
         return "better" if above == (self.metric.better == HIGHER) else "worse"
 
-    def _rates_differ(self) -> bool:
+    @property
+    def _compared(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Our values and the paper's, equal where they are printed alike."""
+        assert self.paper is not None
+        if self.seeds is not None:
+            return tuple(round(value, FINE) for value in self.values), tuple(
+                round(value, FINE) for value in self.seeds
+            )
+        decimals = self.paper.decimals
+        return tuple(round(value, decimals) for value in self.values), spread_seeds(self.paper)
+
+    def _fisher(self) -> float:
         from scipy.stats import fisher_exact
 
         assert self.paper is not None
         counts = [
             (found := round(rate / 100 * runs), runs - found)
-            for rate, runs in ((self.ours.median, self.n_seeds), (self.paper.median, PAPER_SEEDS))
+            for rate, runs in ((self.ours.median, len(self.values)), (self.paper.median, SEEDS))
         ]
-        return bool(fisher_exact(counts).pvalue < 0.05)
+        return float(fisher_exact(counts).pvalue)
+
+
+def rank_test(ours: tuple[float, ...], theirs: tuple[float, ...]) -> tuple[float, float]:
+    """Two-sided p-value of the Mann-Whitney test, and by how much ours rank higher.
+
+    The latter is the share of pairs in which ours is greater less that in which it is less. The
+    p-value is exact where no values are equal, and of the normal approximation with its
+    corrections for ties and continuity else; 1 if all are equal.
+    """
+    from scipy.stats import mannwhitneyu
+
+    if len(set(ours + theirs)) == 1:
+        return 1.0, 0.0
+    found = mannwhitneyu(ours, theirs, alternative="two-sided", method="auto")
+    return float(found.pvalue), float(2 * found.statistic / (len(ours) * len(theirs)) - 1)
 
 
 Groups = dict[tuple[str, str], list[Record]]
@@ -265,6 +327,12 @@ def paper_entry(dataset: str, method: str, metric: Metric) -> Published | None:
     return None
 
 
+def paper_seeds(dataset: str, method: str, metric: Metric) -> tuple[float, ...] | None:
+    """The paper's values over seeds, where they are published."""
+    name = metric.name if metric.published is None else metric.published
+    return seeds_of_the_paper().get((*in_paper(dataset, method), metric.model, name))
+
+
 def paper_methods(dataset: str, method: str) -> list[str]:
     """A method, and what the paper calls it with a strength at its end: it has several on MNIST."""
     names = dict.fromkeys(entry.method for entry in published() if entry.dataset == dataset)
@@ -278,9 +346,14 @@ def entry(records: list[Record], metric: Metric) -> Entry:
     paper = paper_entry(first["dataset"], first["method"], metric)
     decimals = metric.decimals if paper is None else max(paper.decimals, metric.decimals)
     values = [value for record in records if not isnan(value := metric.value(record))] or [nan]
-    if metric.is_rate:
-        values = [sum(values) / len(values)]
+    shown = [sum(values) / len(values)] if metric.is_rate else values
     middle, low, high = (
-        round(value, decimals) for value in (median(values), min(values), max(values))
+        round(value, decimals) for value in (median(shown), min(shown), max(shown))
     )
-    return Entry(metric, Range(middle, low, high, decimals), paper, len(records))
+    return Entry(
+        metric,
+        Range(middle, low, high, decimals),
+        paper,
+        tuple(values),
+        paper_seeds(first["dataset"], first["method"], metric),
+    )

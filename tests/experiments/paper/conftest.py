@@ -7,7 +7,7 @@ from islab.evaluate.runner import Cell
 
 def record(cell: Cell, **scores):
     """A stored line of a classification task."""
-    both = {"accuracy": 0.965, "ece": 0.05, "nll": 0.1, "auc": 0.99}
+    both = {"accuracy": 55 / 57, "ece": 0.05, "nll": 0.1, "auc": 0.99}
     size = {"used_weights": 4.0, "density": 0.001, "average_depth": 1.0, "max_depth": 1.0}
     return {
         **{"dataset": cell.dataset, "method": cell.method},

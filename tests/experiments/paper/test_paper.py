@@ -1,10 +1,11 @@
 """The paper's numbers: complete, and as printed."""
 
 from collections import Counter
+from statistics import median
 
 import pytest
 
-from experiments.paper.paper import published
+from experiments.paper.paper import SEEDS, published, seeds_of_the_paper, spread_seeds
 from experiments.paper.settings import METHODS, SIMULATED
 
 # Rows times columns of each table, less the entries that the paper leaves out: the sparse
@@ -92,3 +93,31 @@ def test_every_data_set_has_the_five_methods_of_the_ablation(dataset):
     methods = {entry.method for entry in published() if entry.dataset == dataset}
     assert set(METHODS[:4]) <= methods
     assert any(name.startswith("l1-skip") for name in methods)
+
+
+@pytest.mark.parametrize("key", [*seeds_of_the_paper()])
+def test_the_published_seeds_have_the_median_and_range_of_the_table(key):
+    values = seeds_of_the_paper()[key]
+    [entry] = [e for e in published() if (e.dataset, e.method, e.model, e.metric) == key]
+    assert len(values) == SEEDS
+    # The authors round halves up in some cells and down in others.
+    within = 0.5001 * 10**-entry.decimals
+    for of_seeds, printed in (
+        (median(values), entry.median),
+        (min(values), entry.low),
+        (max(values), entry.high),
+    ):
+        assert of_seeds == pytest.approx(printed, abs=within)
+
+
+def test_seeds_that_are_not_published_are_spread_between_the_printed_numbers():
+    [entry] = [
+        e
+        for e in published()
+        if (e.dataset, e.method, e.model, e.metric) == ("wbc", "spam", "full", "nll")
+    ]
+    values = spread_seeds(entry)
+    assert len(values) == SEEDS
+    assert sorted(values) == list(values)
+    assert (min(values), median(values), max(values)) == (0.126, 0.197, 0.369)
+    assert values[1] - values[0] == pytest.approx(values[2] - values[1])

@@ -12,6 +12,8 @@ from experiments.paper.settings import (
     DATASETS,
     HIDDEN,
     METHODS,
+    NOT_AS_PRINTED,
+    NOT_RUN,
     PRUNED,
     SETTINGS,
     family,
@@ -114,7 +116,21 @@ def test_the_inclusion_parameters_have_their_own_rate(name, method, rates):
 
 def test_rates_are_lowered_where_the_authors_lower_them():
     stage = recipe_of(setting("abalone", "islab"), HIDDEN["abalone"], "independent", 3_759).network
-    assert stage.schedule([0.6, 0.8, 0.95]).tolist() == [1.0, 0.5, 0.25]
+    assert stage.schedule([0.2, 0.4, 0.6, 0.8, 0.95]).tolist() == [1.0, 0.5, 0.25, 0.125, 0.0625]
+
+
+@pytest.mark.parametrize(("name", "method", "printed", "run"), [*NOT_AS_PRINTED])
+def test_settings_are_of_the_runs_that_the_tables_summarise(name, method, printed, run):
+    found = setting(name, method)
+    assert printed.keys() == run.keys()
+    assert {key: getattr(found, key) for key in run} == run
+    assert all(printed[key] != run[key] for key in run)
+
+
+def test_one_setting_is_as_printed_although_another_was_run():
+    name, method, printed, run = NOT_RUN
+    found = setting(name, method)
+    assert {key: getattr(found, key) for key in run} == printed
 
 
 def test_linear_models_start_small_with_a_constant_rate():
