@@ -5,11 +5,17 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibrationDisplay
+from sklearn.inspection import partial_dependence
+from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay, roc_auc_score
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.explain import EffectDisplay
+
+plt = pytest.importorskip("matplotlib.pyplot")
 
 QUICK = {"max_epochs": 60, "n_restarts": 1, "hidden_layer_sizes": (), "random_state": 0}
 
@@ -54,12 +60,12 @@ def test_metadata_that_was_not_asked_for_is_refused(routing, x, numbers):
 
 def test_the_selected_columns_come_in_the_container_that_was_asked_for(x, numbers):
     model = ISLaBRegressor(**QUICK).fit(x, numbers)
-    assert isinstance(
-        model.transform(x),
-        np.ndarray,
-    )
+    assert isinstance(model.transform(x), np.ndarray)
     with sklearn.config_context(transform_output="pandas"):
         pd.testing.assert_frame_equal(model.transform(x)[["size"]], x[["size"]])
+    chosen = clone(model).fit(x, numbers).set_output(transform="polars").transform(x)
+    assert chosen.columns == model.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(chosen["size"].to_numpy(), x["size"])
 
 
 @pytest.mark.parametrize("estimator", [ISLaBClassifier, ISLaBRegressor])
@@ -68,6 +74,42 @@ def test_the_page_of_an_estimator_names_its_parameters(estimator):
     for name in estimator().get_params():
         assert name in page
     assert "0.25" in page
+
+
+@pytest.fixture(scope="module")
+def classes(x, numbers):
+    labels = np.where(numbers > numbers.median(), "high", "low")
+    return ISLaBClassifier(**QUICK).fit(x, labels), labels
+
+
+def test_the_page_of_a_fitted_model_says_that_it_is_fitted(x, numbers):
+    model = ISLaBRegressor(**QUICK)
+    assert ">Not fitted<" in model._repr_html_()
+    assert ">Fitted<" in model.fit(x, numbers)._repr_html_()
+
+
+def test_scikit_learns_displays_draw_our_probabilities(classes, x):
+    model, labels = classes
+    high = model.predict_proba(x)[:, list(model.classes_).index("high")]
+    calibration = CalibrationDisplay.from_estimator(model, x, labels, n_bins=5, pos_label="high")
+    np.testing.assert_array_equal(calibration.y_prob, high)
+    roc = RocCurveDisplay.from_estimator(model, x, labels, pos_label="high")
+    assert roc.roc_auc == pytest.approx(roc_auc_score(labels == "high", high))
+    table = ConfusionMatrixDisplay.from_estimator(model, x, labels).confusion_matrix
+    assert table.trace() == (model.predict(x) == labels).sum()
+    plt.close("all")
+
+
+def test_our_effect_is_scikit_learns_partial_dependence(x, numbers):
+    model = ISLaBRegressor(**QUICK).fit(x, numbers)
+    ours = EffectDisplay.from_estimator(model, x, "size", kind="average", n_draws=1000)
+    effect = ours.effect.summary.mean[:, 0]
+    grid = {"size": ours.effect.values}
+    theirs = partial_dependence(model, x, ["size"], custom_values=grid)["average"][0]
+    np.testing.assert_allclose(effect - effect[0], theirs - theirs[0], rtol=0, atol=1e-6)
+    assert np.ptp(effect) > 1
+    assert ours.figure_ is ours.ax_.figure
+    plt.close("all")
 
 
 def test_a_clone_has_the_parameters_and_nothing_learned(x, numbers):

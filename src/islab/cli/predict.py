@@ -189,31 +189,9 @@ def model_columns(model: FittedModel, table: pd.DataFrame, path: str) -> Any:
 
 def predictions(model: FittedModel, X: Any, args: argparse.Namespace) -> pd.DataFrame:
     """A line of predictions for each row."""
-    import pandas as pd
+    from islab.tables.predicted import predicted_table
 
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        probability = model.predict_proba(X, model=args.average)
-        columns = {"prediction": classes[probability.argmax(axis=1)]}
-        for name, values in zip(classes, probability.T, strict=True):
-            columns[f"probability_{name}"] = values
-        outputs = classes[1:] if len(classes) == 2 else classes
-        suffixes = [f"_{name}" for name in outputs]
-    else:
-        mean, sd = model.predict(X, return_std=True, model=args.average)
-        outputs = model.network_.scale.outputs
-        suffixes = [""] if mean.ndim == 1 else [f"_{n}" for n in outputs[: mean.shape[1]]]
-        columns = {}
-        for number, suffix in enumerate(suffixes):
-            columns[f"prediction{suffix}"] = mean.reshape(len(mean), -1)[:, number]
-            columns[f"sd{suffix}"] = sd.reshape(len(sd), -1)[:, number]
-    if args.interval is not None:
-        interval = model.predict_interval(X, args.interval, model=args.average)
-        interval = interval.reshape(len(interval), -1, 2)
-        for number, suffix in enumerate(suffixes):
-            columns[f"lower{suffix}"] = interval[:, number, 0]
-            columns[f"upper{suffix}"] = interval[:, number, 1]
-    return pd.DataFrame(columns)
+    return predicted_table(model, X, args.interval, args.average)
 
 
 def _as_text(frame: pd.DataFrame, number: int, args: argparse.Namespace) -> str:
