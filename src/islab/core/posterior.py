@@ -208,9 +208,9 @@ class Posterior:
         """Posterior expectation of each weight."""
         return moments(self.mu * self.mean_multiplier(), self.sigma, self.alpha)[0]
 
-    def used_weights(self) -> NDArray[np.bool_]:
-        """Which weights the median network has: ``alpha > 1/2``, on an active path."""
-        return active_weights(self.architecture, np.asarray(self.alpha > 0.5))
+    def used_weights(self, threshold: float = 0.5) -> NDArray[np.bool_]:
+        """Which weights the median network has: ``alpha > threshold``, on an active path."""
+        return active_weights(self.architecture, np.asarray(self.alpha > threshold))
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Coherent draws of all weights (draws, weights) and biases (draws, units).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from islab.core.architecture import Blocks
 from islab.core.arrays import Float
@@ -38,22 +38,28 @@ class Prior:
         cls,
         architecture: Blocks,
         *,
-        tau: float,
-        psi: float,
+        tau: ArrayLike,
+        psi: ArrayLike,
         df: float | None = None,
         bias_tau: float = BIAS_TAU,
     ) -> Prior:
-        """One scale and one inclusion probability for all blocks."""
-        if not 0 < tau < np.inf:
-            raise ValueError(f"Got tau={tau}, expected a positive number.")
-        if not 0 < psi < 1:
-            raise ValueError(f"Got psi={psi}, expected a number between 0 and 1.")
+        """One scale and one inclusion probability for all blocks, or one for each."""
+        taus, psis = np.asarray(tau, dtype=float), np.asarray(psi, dtype=float)
+        if not ((taus > 0) & (taus < np.inf)).all():
+            raise ValueError(f"Got tau={tau!r}, expected a positive number.")
+        if not ((psis > 0) & (psis < 1)).all():
+            raise ValueError(f"Got psi={psi!r}, expected a number between 0 and 1.")
         if not 0 < bias_tau < np.inf:
             raise ValueError(f"Got bias_tau={bias_tau}, expected a positive number.")
         if df is not None and not 0 < df < np.inf:
             raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
         n_blocks = len(architecture.blocks)
-        return cls(np.full(n_blocks, float(tau)), np.full(n_blocks, float(psi)), bias_tau, df)
+        return cls(
+            np.broadcast_to(taus, n_blocks).copy(),
+            np.broadcast_to(psis, n_blocks).copy(),
+            bias_tau,
+            df,
+        )
 
     def excluded_kl(self, n_dropped: NDArray[np.intp]) -> float:
         """KL of weights that were dropped for good, by block."""
@@ -72,12 +78,16 @@ class EmpiricalBayes:
         Beta prior on the inclusion probability; a larger b gives sparser networks.
     largest_psi : float
         Upper bound on the inclusion probability.
+    tau_fixed, psi_fixed : tuple of bool
+        Blocks in which each stays what it is; none if empty.
     """
 
     tau_from: float = 0.05
     psi_from: float = 0.30
     psi_shape: tuple[float, float] = (1.0, 10.0)
     largest_psi: float = 0.5
+    tau_fixed: tuple[bool, ...] = ()
+    psi_fixed: tuple[bool, ...] = ()
 
     def update(
         self,
@@ -103,11 +113,16 @@ class EmpiricalBayes:
         energy = _sums(alpha * second, architecture)
         tau, psi = prior.tau, prior.psi
         if progress >= self.tau_from:
-            tau = np.sqrt((2 + energy) / (2 + included))
+            tau = _but(self.tau_fixed, prior.tau, np.sqrt((2 + energy) / (2 + included)))
         if progress >= self.psi_from:
             a, b = self.psi_shape
             psi = np.clip((a + included) / (a + b + n_initial), 1e-6, self.largest_psi)
+            psi = _but(self.psi_fixed, prior.psi, psi)
         return replace(prior, tau=tau, psi=psi)
+
+
+def _but(fixed: tuple[bool, ...], old: Float, new: Float) -> Float:
+    return np.where(np.array(fixed), old, new) if fixed else new
 
 
 def _sums(values: Float, architecture: Blocks) -> NDArray[np.float64]:

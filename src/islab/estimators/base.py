@@ -87,6 +87,15 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         """The likelihood under which the data are most probable."""
         raise NotImplementedError
 
+    def _median(self, weights: WeightDistribution) -> SparseNetwork:
+        """The readable network."""
+        return weights.median()
+
+    @property
+    def _standardizes(self) -> bool:
+        """Whether networks see standardised columns and numeric targets."""
+        return True
+
     # -- learning -------------------------------------------------------------------------
 
     def _learn(
@@ -136,7 +145,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         learned.weights.scale = scale
         self.columns_ = columns
         self.posterior_ = learned.weights
-        self.network_ = learned.weights.median()
+        self.network_ = self._median(learned.weights)
         self.history_ = learned.history
         self.elbo_ = learned.elbo
         self.chosen_ = learned.chosen
@@ -218,6 +227,16 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         likelihood: str,
     ) -> Scale:
         """What standardises covariates and targets, with their names."""
+        if not self._standardizes:
+            plain = Scale.plain(len(columns.names), len(outputs))
+            typical = typical_row(columns, covariates, table_weight)
+            return replace(
+                plain,
+                names=columns.names,
+                outputs=outputs,
+                variables=columns.owners,
+                x_typical=typical,
+            )
         x_center, x_scale = columns.center_and_scale(covariates, table_weight)
         y_center, y_scale = target_scale(target, table_weight, likelihood)
         return Scale(

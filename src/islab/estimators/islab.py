@@ -49,15 +49,17 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
-    prior_inclusion, prior_scale : "auto" or float
+    prior_inclusion, prior_scale : "auto", float or dict
         Prior probability that a weight is needed, and standard deviation of such a weight; a
-        number fixes what is otherwise learned from the data.
+        number fixes what is otherwise learned from the data. A dict has numbers for "covariates"
+        or "hidden" weights, for a layer (0 is the first, -1 the output layer), or for both at
+        once: ``{"hidden": 0.1, (0, "covariates"): 0.5}``.
     slab_df : float, optional
         Degrees of freedom of a Student-t prior for the weights that are needed, which shrinks
         large weights less; a Gaussian prior if not given.
-    inclusion_init : "auto", str or (low, high)
+    inclusion_init : "auto", str, (low, high) or dict
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
-        "dense" or "sparse", or bounds.
+        "dense" or "sparse", or bounds; a dict has them for "covariates" and "hidden" weights.
     batch_size : "auto" or int
         Rows in a step of training; a quarter of them, from 64 to 512, by default, and
         more where there are more than 16,000.
@@ -67,6 +69,15 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Passes over the data to train each network.
     n_restarts : "auto" or int
         Networks to train; the one with the highest ELBO stays.
+    training : "auto", "paper" or dict
+        How a variational posterior is trained: the paper's way, with one stage, fixed priors and
+        rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
+        optional: "recipe" ("default" or "paper"), "inclusion_rate", "milestones" and "drop",
+        "means" and "sigma" where weights start, "bias_scale", "refine" (epochs in which the
+        median network learns on), "flow_width", "shrink_from", "noise", "standardize"; see the
+        user guide.
+    threshold : float
+        Weights that are needed with a larger probability are in the readable network.
     n_draws : int
         Draws of the model behind each prediction.
     missing : {"impute", "error"}
@@ -146,6 +157,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         learning_rate_init: Any = "auto",
         max_epochs: Any = "auto",
         n_restarts: Any = "auto",
+        training: Any = "auto",
+        threshold: float = 0.5,
         n_draws: int = 1000,
         missing: str = "impute",
         shrink: bool = True,
@@ -175,6 +188,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
             learning_rate_init=learning_rate_init,
             max_epochs=max_epochs,
             n_restarts=n_restarts,
+            training=training,
+            threshold=threshold,
             n_draws=n_draws,
             missing=missing,
             shrink=shrink,
@@ -238,15 +253,17 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         posterior.
     sparsity : "auto" or float
         From 0, the most accurate network, to 1, the one that is easiest to read.
-    prior_inclusion, prior_scale : "auto" or float
+    prior_inclusion, prior_scale : "auto", float or dict
         Prior probability that a weight is needed, and standard deviation of such a weight; a
-        number fixes what is otherwise learned from the data.
+        number fixes what is otherwise learned from the data. A dict has numbers for "covariates"
+        or "hidden" weights, for a layer (0 is the first, -1 the output layer), or for both at
+        once: ``{"hidden": 0.1, (0, "covariates"): 0.5}``.
     slab_df : float, optional
         Degrees of freedom of a Student-t prior for the weights that are needed, which shrinks
         large weights less; a Gaussian prior if not given.
-    inclusion_init : "auto", str or (low, high)
+    inclusion_init : "auto", str, (low, high) or dict
         Where the inclusion parameters, logits of the probabilities, start: a keyword such as
-        "dense" or "sparse", or bounds.
+        "dense" or "sparse", or bounds; a dict has them for "covariates" and "hidden" weights.
     batch_size : "auto" or int
         Rows in a step of training; a quarter of them, from 64 to 512, by default, and
         more where there are more than 16,000.
@@ -256,6 +273,15 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Passes over the data to train each network.
     n_restarts : "auto" or int
         Networks to train; the one with the highest ELBO stays.
+    training : "auto", "paper" or dict
+        How a variational posterior is trained: the paper's way, with one stage, fixed priors and
+        rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
+        optional: "recipe" ("default" or "paper"), "inclusion_rate", "milestones" and "drop",
+        "means" and "sigma" where weights start, "bias_scale", "refine" (epochs in which the
+        median network learns on), "flow_width", "shrink_from", "noise", "standardize"; see the
+        user guide.
+    threshold : float
+        Weights that are needed with a larger probability are in the readable network.
     n_draws : int
         Draws of the model behind each prediction.
     missing : {"impute", "error"}
@@ -331,6 +357,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         learning_rate_init: Any = "auto",
         max_epochs: Any = "auto",
         n_restarts: Any = "auto",
+        training: Any = "auto",
+        threshold: float = 0.5,
         n_draws: int = 1000,
         missing: str = "impute",
         shrink: bool = True,
@@ -360,6 +388,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
             learning_rate_init=learning_rate_init,
             max_epochs=max_epochs,
             n_restarts=n_restarts,
+            training=training,
+            threshold=threshold,
             n_draws=n_draws,
             missing=missing,
             shrink=shrink,

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.diagnostics import Diagnostics, diagnose, disagreeing_variable, to_arviz
+from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
+from islab.core.sparse import SparseNetwork
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
@@ -23,6 +25,8 @@ from islab.estimators.sampling import (
     starting_networks,
 )
 from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
+from islab.estimators.training import Training
+from islab.estimators.weight_distribution import WeightDistribution
 from islab.learn.engines import Problem
 from islab.learn.fit import Fit
 from islab.learn.fit import fit as fit_recipe
@@ -55,6 +59,8 @@ class ISLaBEstimator(NetworkEstimator):
         learning_rate_init: Any = "auto",
         max_epochs: Any = "auto",
         n_restarts: Any = "auto",
+        training: Any = "auto",
+        threshold: float = 0.5,
         n_draws: int = 1000,
         missing: str = "impute",
         shrink: bool = True,
@@ -83,6 +89,8 @@ class ISLaBEstimator(NetworkEstimator):
         self.learning_rate_init = learning_rate_init
         self.max_epochs = max_epochs
         self.n_restarts = n_restarts
+        self.training = training
+        self.threshold = threshold
         self.n_draws = n_draws
         self.missing = missing
         self.shrink = shrink
@@ -102,7 +110,7 @@ class ISLaBEstimator(NetworkEstimator):
                 "Got a column to include with input_skip=False, where no covariate has a weight of "
                 "its own into the output, expected input_skip=True."
             )
-        kind = chosen_posterior(self.posterior, likelihood, self.activation, learned)
+        kind = chosen_posterior(self.get_params(deep=False), likelihood, learned)
         if kind == "sampled" and not varies.any():
             kind = "independent"  # There is nothing that a chain could choose.
         found, recipe = self._search(learned, likelihood, kind, seed)
@@ -179,6 +187,15 @@ class ISLaBEstimator(NetworkEstimator):
         )
         wide = posterior.over_columns(np.flatnonzero(learnable(varies)), len(varies))
         return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
+
+    def _median(self, weights: WeightDistribution) -> SparseNetwork:
+        if isinstance(weights, Posterior):
+            return weights.median(self.threshold)
+        return weights.median()
+
+    @property
+    def _standardizes(self) -> bool:
+        return Training.of(self.training).standardize
 
     # -- chains ---------------------------------------------------------------------------
 

@@ -31,9 +31,9 @@ WORK = 5e7  # rows times weights that the steps of a chain may go through
 FEWEST_STEPS, MOST_STEPS = 150, 1400
 
 
-def chosen_posterior(name: str, likelihood: str, activation: str, problem: Problem) -> str:
+def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) -> str:
     """The kind of posterior that "auto" stands for, or the one that was asked for."""
-    name = current_posterior(name)
+    name = current_posterior(params["posterior"])
     limits = problem.limits
     signed = limits is not None and limits.need_chains
     if limits is not None and limits.sign.any() and families.likelihood(likelihood).one_hot:
@@ -49,7 +49,15 @@ def chosen_posterior(name: str, likelihood: str, activation: str, problem: Probl
                 "posterior='sampled'."
             )
         return name
-    reason = _obstacle(likelihood, activation, problem)
+    foreign = _foreign(params)
+    if foreign is not None and name == "sampled":
+        value, rule = foreign
+        raise ValueError(
+            f"Got {value} with posterior='sampled', {rule}; try posterior='independent', or leave "
+            "it out."
+        )
+    reason = f"cannot take {foreign[0]}" if foreign else None
+    reason = reason or _obstacle(likelihood, params["activation"], problem)
     if signed and reason:
         raise ValueError(
             "Got a constraint on directions or interactions, which needs posterior='sampled', "
@@ -60,6 +68,18 @@ def chosen_posterior(name: str, likelihood: str, activation: str, problem: Probl
             f"Got posterior='sampled', which {reason}; try posterior='auto' or 'independent'."
         )
     return "independent" if reason else "sampled"
+
+
+def _foreign(params: dict[str, Any]) -> tuple[str, str] | None:
+    """A parameter that only variational posteriors can take, and why."""
+    for name in ("prior_scale", "prior_inclusion"):
+        if isinstance(params[name], dict):
+            rule = "expected one number: the blocks of sampled networks have the same prior"
+            return f"{name}={params[name]!r}", rule
+    if params["training"] != "auto":
+        rule = "expected 'auto': chains draw weights and do not train them"
+        return f"training={params['training']!r}", rule
+    return None
 
 
 def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
@@ -110,6 +130,7 @@ def sampling_plan(
         n_draws=min(n_draws, most_steps - n_warm_up),
         most_steps=most_steps,
         weight_price=(level / DEFAULT_SPARSITY) ** 3 / 2,
+        threshold=float(params["threshold"]),
         prior=ChainPrior(**prior),
     )
 

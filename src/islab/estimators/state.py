@@ -148,7 +148,7 @@ def from_state(
     estimator.columns_ = columns
     estimator.posterior_ = None if record.sparse else _weights(cls, record, scale, held)
     if estimator.posterior_ is not None:
-        estimator.network_ = estimator.posterior_.median()
+        estimator.network_ = estimator._median(estimator.posterior_)
     else:
         estimator.network_ = read_network(record, architecture_of(record), lambda: scale, held)
     estimator.history_ = history_of(held)

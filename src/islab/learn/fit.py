@@ -34,6 +34,8 @@ from islab.learn.variational import Trained, train
 
 # Multipliers of a flow that joins a found network: wider ones would first spoil it.
 JOINING_SPREAD = 0.001
+# For a noise variance that is found after the weights.
+NOISE_DRAWS, NOISE_ROWS = 50, 20_000
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def fit(
             best = replace(best, interrupted=True)
     assert best is not None
     close(session.folder, best.interrupted)
-    return best
+    return best if recipe.noise is None else replace(best, posterior=session.with_noise(best, seed))
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,7 @@ class _Session:
         stage = replace(
             self.recipe.refine, lambda_rate=0.0, empirical_bayes=None, shrink=None, kl_ramp=0.0
         )
-        start = fixed_structure(best.posterior)
+        start = fixed_structure(best.posterior, self.recipe.threshold)
         session = self._before_flow
         return session._train(start, stage, seed, report, "refine", best.prior, best.n_initial)
 
@@ -336,6 +338,20 @@ class _Session:
         """The same with independent weights, which learn far faster."""
         return replace(self, engine=self.engine.with_independent_weights())
 
+    def with_noise(self, best: Fit, seed: int) -> Posterior:
+        """The posterior with the best noise given its weights."""
+        likelihood, problem = families.likelihood(self.likelihood), self.problem
+        if not likelihood.scales_target:
+            return best.posterior
+        rows = slice(None, None, 1 + problem.n_rows // NOISE_ROWS)
+        rng = np.random.default_rng(seed)
+        eta = best.posterior.sample_predictor(problem.x[rows], NOISE_DRAWS, rng)
+        if problem.offset is not None:
+            eta = eta + problem.offset[rows]
+        weight = np.broadcast_to(problem.row_weights[rows, None], eta.shape[1:])
+        error = ((problem.y[rows] - eta) ** 2).mean(axis=0)
+        return best.posterior.copy(noise=np.average(error, axis=0, weights=weight))
+
     @property
     def n_weights(self) -> int:
         return self._architecture(self.recipe.hidden).n_weights
@@ -356,6 +372,8 @@ class _Session:
         bias = self.problem.initial_bias(likelihood)
         start.bias_mu[start.architecture.units[-1]] = bias
         start.noise = likelihood.start_noise(self.problem.y)
+        if self.recipe.noise is not None and likelihood.scales_target:
+            start.noise = np.full_like(start.noise, self.recipe.noise)
         limits = self.problem.limits
         if limits is not None:
             start.lam[limits.forbidden(start.architecture)] = -LARGEST_LAMBDA

@@ -176,9 +176,9 @@ class _Quadratic:
         self.optimum[which] = 0.0
 
 
-def fixed_structure(posterior: Posterior) -> Posterior:
+def fixed_structure(posterior: Posterior, threshold: float = 0.5) -> Posterior:
     """The posterior with its used weights certainly in and all others certainly out."""
-    used = posterior.used_weights()
+    used = posterior.used_weights(threshold)
     return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
 
 

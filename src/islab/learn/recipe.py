@@ -44,6 +44,11 @@ class Recipe:
     flow : Stage, optional
         Goes on from the winner with a flow, where the posterior shall have one. Without this
         stage the networks learn with the flow from their first step.
+    threshold : float
+        Weights with a larger inclusion probability are in the median network that is refined.
+    noise : float, optional
+        Noise variance while weights are learned, of likelihoods that scale their targets. Where
+        the stages do not learn it, the best one given the weights is taken at the end.
     """
 
     hidden: tuple[int, ...]
@@ -57,6 +62,8 @@ class Recipe:
     flow: Stage | None = None
     activation: str = "leaky_relu"
     input_skip: bool = True
+    threshold: float = 0.5
+    noise: float | None = None
 
     def n_steps(self, posterior: str = "independent") -> int:
         """Steps of all stages and restarts for a posterior of this kind."""

@@ -113,7 +113,8 @@ class Stage:
     kl_weight : float
         The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
     tau, psi, df, bias_tau
-        Prior to start from; see :class:`~islab.core.priors.Prior`.
+        Prior to start from; see :class:`~islab.core.priors.Prior`. Scale and inclusion are the same
+        for all blocks, or one for each.
     empirical_bayes : EmpiricalBayes, optional
         None keeps the prior fixed.
     scale_mu_step : bool
@@ -137,8 +138,8 @@ class Stage:
     schedule: Rates = field(default_factory=lambda: Schedule("cosine", warm_up=0.02))
     kl_ramp: float = 0.25
     kl_weight: float = 1.0
-    tau: float = 1.0
-    psi: float = 0.2
+    tau: float | tuple[float, ...] = 1.0
+    psi: float | tuple[float, ...] = 0.2
     df: float | None = None
     bias_tau: float = BIAS_TAU
     empirical_bayes: EmpiricalBayes | None = field(default_factory=EmpiricalBayes)

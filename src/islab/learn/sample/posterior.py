@@ -56,6 +56,8 @@ class SamplingPlan:
     weight_price : float
         Log predictive density that a weight of the readable network must be worth, in units of
         half the logarithm of the number of rows (that of the Bayesian information criterion).
+    threshold : float
+        Weights with a larger inclusion probability are those it is chosen from.
     prior : ChainPrior
     effort : Effort
     """
@@ -64,6 +66,7 @@ class SamplingPlan:
     n_draws: int = 250
     most_steps: int = 0
     weight_price: float = 1.0
+    threshold: float = 0.5
     prior: ChainPrior = field(default_factory=ChainPrior)
     effort: Effort = field(default_factory=Effort)
 
@@ -160,6 +163,7 @@ def sample_posterior(
         price_of_weight=plan.weight_price * np.log(max(problem.n_rows, 2)) / 2,
         n_draws=plan.n_draws,
         seed=seeds[-1],
+        threshold=plan.threshold,
     )
     found = SampledPosterior(
         architecture=architecture,

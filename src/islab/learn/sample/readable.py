@@ -74,6 +74,7 @@ def choose_network(
     price_of_weight: float,
     n_draws: int,
     seed: int,
+    threshold: float = 0.5,
 ) -> tuple[Candidate, ReadingPrice]:
     """The network to read and what it loses against all draws.
 
@@ -98,10 +99,14 @@ def choose_network(
     n_draws : int
         Of the chosen network.
     seed : int
+    threshold : float
+        A weight is a candidate if its inclusion probability is larger.
     """
     search_seed, trial_seed = chain_seeds(seed, 2)
     searched = list(
-        _searched(architecture, starts, chains, weights, make, price_of_weight, search_seed)
+        _searched(
+            architecture, starts, chains, weights, make, price_of_weight, search_seed, threshold
+        )
     )
     candidates = []
     for (used, alpha, draws), own in zip(
@@ -132,6 +137,7 @@ def _searched(
     make: Callable[..., Any],
     price: float,
     seed: int,
+    threshold: float,
 ) -> Iterator[tuple[Index, Float, ChainDraws]]:
     """Weights to read, their inclusion probabilities and the draws they come from."""
     order = np.argsort(-weights, kind="stable")[:CHAINS_TRIED]
@@ -146,7 +152,7 @@ def _searched(
         shares = inclusion[number] if pooled is None else pooled
         priced = _inclusion(small, architecture.n_weights)
         for chosen_by, draws in ((shares, chains[number]), (priced, small)):
-            used = np.flatnonzero(active_weights(architecture, chosen_by > 0.5))
+            used = np.flatnonzero(active_weights(architecture, chosen_by > threshold))
             if used.tobytes() not in seen:
                 seen.add(used.tobytes())
                 yield used, chosen_by[used], draws
