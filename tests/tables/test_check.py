@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
+from sklearn.datasets import load_iris
 from sklearn.metrics import roc_auc_score
 
 import islab
@@ -75,13 +76,67 @@ def test_a_class_of_several_that_a_column_tells_is_found():
 
 
 def test_strengths_are_rank_correlation_and_auc():
-    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
-    ranks = pd.DataFrame(x).rank().to_numpy()
-    expected = [abs(spearmanr(column, y).statistic) for column in x.T]
-    np.testing.assert_allclose(_rank_correlation(ranks, y), expected)
-    high = (y > 0).astype(float)
-    expected = [abs(2 * roc_auc_score(high, column) - 1) for column in x.T]
-    np.testing.assert_allclose(_separation(ranks, high[:, None]), expected)
+    x, y = RNG.normal(size=60), RNG.normal(size=60)
+    assert _rank_correlation(x, rankdata(y)) == pytest.approx(abs(spearmanr(x, y).statistic))
+    high = (y > 0).astype(int)
+    assert _separation(x, high) == pytest.approx(abs(2 * roc_auc_score(high, x) - 1))
+
+
+def test_of_many_classes_the_pair_that_is_parted_worst_counts():
+    codes = np.repeat([0, 1, 2], 20)
+    x = np.where(codes == 2, 9.0, RNG.normal(size=60))
+    assert _separation(-x, codes) == pytest.approx(
+        abs(2 * roc_auc_score(codes[codes < 2], x[codes < 2]) - 1)
+    )
+
+
+def test_a_column_that_tells_one_class_of_three_is_no_suspect():
+    iris = load_iris(as_frame=True)
+    assert "leakage suspect" not in set(islab.check(iris.data, iris.target).to_frame()["finding"])
+
+
+@pytest.mark.parametrize("y", [np.arange(N) % 5 < 2, np.array(list("abcab"))[np.arange(N) % 5]])
+def test_levels_that_together_tell_the_target_are_suspected(y):
+    table = TABLE[["fine"]].assign(town=np.array(list("vwxyz"))[np.arange(N) % 5])
+    assert pairs(islab.check(table, y).to_frame()) == {("town", "leakage suspect")}
+
+
+def test_a_gap_that_tells_the_target_is_suspected():
+    y = RNG.random(N) < 0.4
+    found = islab.check(TABLE[["fine"]].assign(paid=np.where(y, SIZE, np.nan)), y).to_frame()
+    assert ("paid", "leakage suspect") in pairs(found)
+    assert found["detail"].str.contains(r"paid \(missing\)").any()
+
+
+def test_a_few_rows_make_no_suspect():
+    assert islab.check(TABLE[["fine"]][:5], TABLE["fine"][:5]).findings == ()
+
+
+def test_a_target_of_several_columns_is_looked_at_column_by_column():
+    y = TABLE[["gaps", "fine"]]
+    assert ("fine", "leakage suspect") in pairs(islab.check(TABLE[["size", "fine"]], y).to_frame())
+
+
+@pytest.mark.parametrize("frame", [np.asarray, lambda table: table.to_numpy(dtype=object)])
+def test_an_array_is_looked_at_as_a_frame_is(frame):
+    table = TABLE[["size", "odd"]]
+    assert pairs(islab.check(frame(table)).to_frame()) == {("x1", "outlier")}
+
+
+def test_an_array_of_text_is_looked_at_too():
+    table = TABLE[["size", "unit"]].to_numpy()
+    assert pairs(islab.check(table).to_frame()) == {("x1", "constant")}
+
+
+def test_a_single_column_is_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"Got X with 1 dimension, .*to_frame"):
+        islab.check(TABLE["size"])
+
+
+def test_a_huge_number_is_told_in_few_digits():
+    odd = ODD.copy()
+    odd[5] = 1e200
+    assert len(islab.check(TABLE[["fine"]].assign(odd=odd)).findings[0].detail) < 80
 
 
 def test_a_target_of_another_length_is_refused():
@@ -91,8 +146,14 @@ def test_a_target_of_another_length_is_refused():
 
 def test_columns_that_stop_a_fit_are_findings():
     table = TABLE[["fine"]].assign(odd=[[1]] * N, far=np.append(SIZE[1:], np.inf))
+    table["huge"] = SIZE * 1e200
     found = islab.check(table, SIZE).to_frame().set_index("column")
-    assert found["finding"].to_dict() == {"odd": "cannot be used", "far": "cannot be used"}
+    assert found["finding"].to_dict() == {
+        "far": "cannot be used",
+        "huge": "cannot be used",
+        "odd": "left out",
+    }
+    assert found.loc["odd", "detail"] == "holds values of type list"
     assert found.loc["far", "detail"].startswith("Got inf in column 'far' (row 199)")
 
 
@@ -106,6 +167,11 @@ def test_numbers_that_name_groups_are_findings():
 def test_a_table_of_nothing_usable_is_looked_at_too():
     found = islab.check(TABLE[["name"]]).to_frame()
     assert found["finding"].tolist() == ["left out"]
+
+
+def test_a_column_without_a_value_is_called_empty():
+    found = islab.check(TABLE[["fine"]].assign(nothing=np.nan))
+    assert pairs(found.to_frame()) == {("nothing", "empty")}
 
 
 def test_one_finding_is_counted_as_one():

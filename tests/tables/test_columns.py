@@ -302,9 +302,73 @@ def test_weights_count_in_what_is_rare():
 @pytest.mark.parametrize(
     "column", [[[1], [2]], [time(1), time(2)], pd.Series([b"u", b"v"], dtype=object)]
 )
-def test_columns_of_other_types_are_refused_with_a_remedy(column):
-    with pytest.raises(ValueError, match=r"Got column 'when' of type.*try to derive"):
-        learn(pd.DataFrame({"when": column}))
+def test_columns_of_other_types_are_left_out(column):
+    table = pd.DataFrame({"x": [1.0, 2.0], "when": column})
+    with pytest.warns(TableWarning, match=r"1 column left out \('when': holds values of type "):
+        encoder, covariates = learn(table)
+    assert encoder.names == ("x",)
+    np.testing.assert_array_equal(encoder.encode(table), covariates)
+
+
+def test_a_number_is_refused_that_is_of_another_type_later():
+    encoder, _ = learn(pd.DataFrame({"x": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match=r"Got column 'x' of type.*try to derive"):
+        encoder.encode(pd.DataFrame({"x": [[1], [2]]}))
+
+
+def test_numbers_that_are_spelled_are_numbers():
+    values = [f"{number / 2}" for number in range(30)] * 2
+    encoder, covariates = learn(pd.DataFrame({"x": values}))
+    assert encoder.names == ("x",)
+    np.testing.assert_array_equal(covariates[:, 0], np.array(values, dtype=float))
+    later = encoder.encode(pd.DataFrame({"x": ["2.5", 7]}))
+    np.testing.assert_array_equal(later[:, 0], [2.5, 7.0])
+
+
+@pytest.mark.parametrize("blank", ["", " ", "?", "N/A", "-", None])
+def test_blanks_among_spelled_numbers_are_missing(blank):
+    values = [f"{number / 2}" for number in range(30)] * 2 + [blank] * 6
+    encoder, covariates = learn(pd.DataFrame({"x": values}))
+    assert encoder.names == ("x", "x (missing)")
+    np.testing.assert_array_equal(covariates[:, 1], np.repeat([0.0, 1.0], [60, 6]))
+    assert encoder.encode(pd.DataFrame({"x": [blank, "1"]}))[:, 1].tolist() == [1.0, 0.0]
+
+
+def test_codes_that_begin_with_a_zero_are_levels():
+    values = [f"{number:02d}" for number in range(30)] * 5
+    encoder, _ = learn(pd.DataFrame({"area": values}))
+    assert len(encoder.names) == 30
+
+
+def test_whole_numbers_as_text_that_hardly_any_two_rows_share_are_left_out():
+    table = pd.DataFrame({"x": np.sin(range(30)), "phone": [f"55512{n:02d}" for n in range(30)]})
+    with pytest.warns(TableWarning, match="'phone': text that seems to spell numbers"):
+        encoder, _ = learn(table)
+    assert encoder.names == ("x",)
+
+
+def test_numbers_with_a_last_level_of_text_are_levels():
+    values = np.array([0, 1, 2, "3+", None] * 10, dtype=object)
+    encoder, covariates = learn(pd.DataFrame({"children": values}))
+    assert encoder.names == tuple(
+        f"children={level}" for level in ("0", "1", "2", "3+", "(missing)")
+    )
+    later = encoder.encode(pd.DataFrame({"children": [0, 1, 2]}))
+    np.testing.assert_array_equal(later, covariates[:3])
+
+
+def test_booleans_beside_text_are_levels():
+    values = np.array([True, "no", None] * 10, dtype=object)
+    encoder, _ = learn(pd.DataFrame({"paid": values}))
+    assert encoder.names == ("paid=True", "paid=no", "paid=(missing)")
+
+
+def test_periods_are_dates_of_their_first_day():
+    months = pd.period_range("2020-01", periods=30, freq="M")
+    encoder, covariates = learn(pd.DataFrame({"month": months}))
+    expected = learn(pd.DataFrame({"month": months.to_timestamp()}))
+    assert encoder.names == expected[0].names
+    np.testing.assert_array_equal(covariates, expected[1])
 
 
 DAYS = [19874.5, 19875.25, 19876.0]

@@ -14,6 +14,7 @@ from islab.core.names import counted, is_number, shortened
 from islab.tables.numbers import HALF, MISSING_LEVEL, NOTHING_TO_LEARN, fewest_rows
 from islab.tables.reading import (
     BOOLEANS,
+    FEW_LEVELS,
     LONGEST_CELL,
     Column,
     Days,
@@ -26,7 +27,6 @@ from islab.tables.reading import (
 OTHER_LEVEL = "(other)"
 UNKNOWN = "(not seen in training)"
 MOST_LEVELS = 1000
-FEW_LEVELS = 20
 NAMES_SHOWN, LONGEST_SHOWN = 5, 30
 
 

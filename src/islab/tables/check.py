@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from islab.core.arrays import Float
 from islab.core.names import counted, shortened
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder, Variable, learn_columns
 from islab.tables.dates import Moment
-from islab.tables.frames import frame_columns, in_memory, is_frame
-from islab.tables.left_out import NAME_OF_ID, LeftOut
+from islab.tables.frames import is_frame, plain_table
+from islab.tables.left_out import FEWEST_TO_COUNT, NAME_OF_ID, LeftOut
 from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 NEAR_COPY = 0.999
 LEAKS = 0.999
 MISSING_SHARE = 0.05
+MOST_CLASSES = 2  # of numbers; more of them are a scale
 FAR = 100.0
 MOST_CORRELATED = 2000
 
@@ -84,30 +89,41 @@ def check(X: Any, y: Any = None) -> TableCheck:
     id: left out (counts the rows)
     unit: constant (nothing can be learned from it)
     """
-    table = in_memory(X)
-    if is_frame(table):
-        names = [str(name) for name in frame_columns(table)]
-    else:
-        table = np.asarray(table, dtype=float)
-        names = [f"x{number}" for number in range(table.shape[1])]
+    table, names = plain_table(X)
     learned = learn_columns(table, names)
     encoder, covariates = ColumnEncoder(tuple(learned.variables), "impute"), learned.covariates
+    targets = [] if y is None else _targets(y, len(covariates))
     found = [
         *(Finding(name, "cannot be used", words) for name, words in learned.problems.items()),
-        *_single_columns(encoder, covariates),
+        *_single_columns(encoder, covariates, learned.empty),
         *_copies(encoder, covariates),
-        *([] if y is None else _leaks(encoder, covariates, np.asarray(y))),
+        *(finding for target in targets for finding in _leaks(encoder, covariates, target)),
     ]
     return TableCheck(tuple(found), len(covariates), len(names))
 
 
-def _single_columns(encoder: ColumnEncoder, covariates: Float) -> list[Finding]:
+def _targets(y: Any, n_rows: int) -> list[NDArray]:
+    """Each column of a target."""
+    if is_frame(y):
+        y = nw.from_native(y, eager_only=True).to_numpy()
+    values = np.asarray(y)
+    if len(values) != n_rows:
+        raise ValueError(
+            f"Got y of length {len(values)} for {n_rows} rows, expected one target for each."
+        )
+    return list(values.reshape(n_rows, -1).T)
+
+
+def _single_columns(encoder: ColumnEncoder, covariates: Float, empty: list[str]) -> list[Finding]:
     """What is seen in a column without the others."""
     found = []
     for place, variable in enumerate(encoder.variables):
         own = covariates[:, encoder.owner_index == place]
         if isinstance(variable, LeftOut):
             found.append(Finding(variable.name, "left out", variable.note))
+            continue
+        if variable.name in empty:
+            found.append(Finding(variable.name, "empty", "not a single value"))
             continue
         if not any(variable.varies):
             found.append(Finding(variable.name, "constant", NOTHING_TO_LEARN))
@@ -148,7 +164,7 @@ def _outlier(variable: Number, values: Float) -> list[Finding]:
     if not usual > 0 or distance.max() <= FAR * usual:
         return []
     value = float(values[distance.argmax()])
-    detail = f"{value:.6g} is {distance.max() / usual:.0f} times as far from the median as most"
+    detail = f"{value:.6g} is {distance.max() / usual:.3g} times as far from the median as most"
     return [Finding(variable.name, "outlier", detail)]
 
 
@@ -182,39 +198,52 @@ def _near_copies(encoder: ColumnEncoder, covariates: Float, known: set[str]) -> 
     return found
 
 
-def _leaks(encoder: ColumnEncoder, covariates: Float, y: Any) -> list[Finding]:
-    """Covariates whose ranks alone are almost those of the target, or of one of its classes."""
+def _leaks(encoder: ColumnEncoder, covariates: Float, y: NDArray) -> list[Finding]:
+    """Columns that alone put the rows in the order of the target, or part all its classes."""
     import pandas as pd
 
-    if len(y) != len(covariates):
-        raise ValueError(
-            f"Got y of length {len(y)} for {len(covariates)} rows, expected one target for each."
-        )
     known = ~pd.isna(y)
-    ranks, y = pd.DataFrame(covariates[known]).rank().to_numpy(), y[known]
-    if pd.api.types.is_numeric_dtype(y.dtype) and len(np.unique(y)) > 2:
-        strength = _rank_correlation(ranks, y)
-    else:
-        strength = _separation(ranks, pd.get_dummies(pd.Series(y)).to_numpy(float))
+    if known.sum() < FEWEST_TO_COUNT:
+        return []
+    target, covariates = pd.Series(y[known]).infer_objects(), covariates[known]
+    numbers = pd.api.types.is_numeric_dtype(target.dtype) and target.nunique() > MOST_CLASSES
+    codes = target.rank().to_numpy() if numbers else pd.factorize(target, sort=True)[0]
+    strength = _rank_correlation if numbers else _separation
     found = []
-    for k in np.flatnonzero(encoder.varies & (strength >= LEAKS)):
-        detail = f"{encoder.names[k]!r} alone tells the target; is it known beforehand?"
-        found.append(Finding(encoder.owners[k], "leakage suspect", detail))
+    for place, variable in enumerate(encoder.variables):
+        own = covariates[:, encoder.owner_index == place]
+        pairs = zip(variable.covariates, own.T, strict=True)
+        told = [name for name, column in pairs if strength(column, codes) >= LEAKS]
+        if not told and isinstance(variable, Category):
+            told = [variable.name] if strength(_by_level(own, codes), codes) >= LEAKS else []
+        if told:
+            detail = f"{told[0]!r} alone tells the target; is it known beforehand?"
+            found.append(Finding(variable.name, "leakage suspect", detail))
     return found
 
 
-def _rank_correlation(ranks: Float, y: Float) -> Float:
-    """Absolute rank correlation of each covariate with a number."""
-    from scipy.stats import rankdata
-
-    x, target = ranks - ranks.mean(axis=0), rankdata(y) - (len(y) + 1) / 2
-    size = np.linalg.norm(x, axis=0) * np.linalg.norm(target)
-    return np.abs(target @ x) / np.maximum(size, 1.0)
+def _by_level(own: Float, codes: NDArray) -> Float:
+    """Levels in the order of their mean targets."""
+    level = np.unique(own, axis=0, return_inverse=True)[1].ravel()
+    return (np.bincount(level, codes) / np.bincount(level))[level]
 
 
-def _separation(ranks: Float, classes: Float) -> Float:
-    """How well each covariate tells a class from the others: the largest |2 AUC - 1|."""
-    n_in = classes.sum(axis=0)
-    pairs = n_in * (len(ranks) - n_in)
-    above = ranks.T @ classes - n_in * (n_in + 1) / 2
-    return np.abs(2 * above / np.maximum(pairs, 1.0) - 1)[:, pairs > 0].max(axis=1, initial=0.0)
+def _rank_correlation(column: Float, ranks: Float) -> float:
+    """Absolute rank correlation with a number, of which the ranks are given."""
+    x, target = rankdata(column) - (len(ranks) + 1) / 2, ranks - (len(ranks) + 1) / 2
+    size = np.linalg.norm(x) * np.linalg.norm(target)
+    return float(np.abs(target @ x) / max(size, 1.0))
+
+
+def _separation(column: Float, codes: NDArray[np.intp]) -> float:
+    """How well the order of a column parts classes: the least |2 AUC - 1| of two neighbours."""
+    n_in = np.bincount(codes)
+    if len(n_in) < 2:
+        return 0.0
+    order = np.argsort(np.bincount(codes, rankdata(column)) / n_in, kind="stable")
+    found = 1.0
+    for low, high in pairwise(order):
+        ranks = rankdata(np.concatenate([column[codes == low], column[codes == high]]))
+        above = ranks[n_in[low] :].sum() - n_in[high] * (n_in[high] + 1) / 2
+        found = min(found, abs(2 * above / (n_in[low] * n_in[high]) - 1))
+    return float(found)

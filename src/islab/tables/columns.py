@@ -32,6 +32,7 @@ from islab.tables.reading import (
     Days,
     Labels,
     UnusableColumns,
+    UnusableKind,
     check_cells,
     read_column,
     sources_of,
@@ -105,6 +106,18 @@ class ColumnEncoder:
         """For each covariate the position of its variable."""
         counts = [len(variable.covariates) for variable in self.variables]
         return np.repeat(np.arange(len(self.variables)), counts)
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """For each covariate the group that shares a prior: the levels, or the pair of a cycle.
+
+        A number and the mark of where it is missing are two groups, as are the parts of a date.
+        """
+        sizes: list[int] = []
+        for part in (part for variable in self.variables for part in variable.parts):
+            marked = isinstance(part, Number | Ordered) and part.indicator
+            sizes += [len(part.covariates) - marked, *([1] if marked else [])]
+        return np.repeat(np.arange(len(sizes)), sizes)
 
     @property
     def ranges(self) -> Float:
@@ -204,6 +217,9 @@ def learn_columns(
             reason = names_of_rows.get(place) or reason_to_leave_out(column)
             variable = _learn_variable(column, name, reason, missing, sample_weight)
             parts.append(variable.encode(column, []))
+        except UnusableKind as error:
+            found.variables.append(LeftOut(name, error.words))
+            continue
         except ValueError as error:
             found.problems[name] = str(error)
             continue

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from islab.core.names import counted
+
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 FEWEST_ROWS = 2
@@ -98,6 +100,26 @@ def checked_table(estimator: BaseEstimator, table: Any, *, reset: bool) -> Any:
             f"expected at least {fewest} row(s) and 1 column(s)."
         )
     return table
+
+
+def plain_table(table: Any) -> tuple[Any, list[str]]:
+    """A table that no estimator has seen, as a frame or an array, and the names of its columns."""
+    table = in_memory(table)
+    if is_frame(table):
+        return table, [str(name) for name in frame_columns(table)]
+    array = np.asarray(table)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Got X with {counted(array.ndim, 'dimension')}, expected a table of rows and columns; "
+            "try X.to_frame() for a single column."
+        )
+    names = [f"x{number}" for number in range(array.shape[1])]
+    try:
+        return array.astype(np.float64), names
+    except (ValueError, TypeError):
+        import pandas as pd
+
+        return pd.DataFrame(array.astype(object), columns=names).infer_objects(), names
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:

@@ -17,8 +17,7 @@ from scipy.special import gammaln
 from islab.core.arrays import Float
 from islab.core.expressions import Expression
 from islab.core.names import is_number
-from islab.tables.categories import FEW_LEVELS
-from islab.tables.reading import Column, Labels
+from islab.tables.reading import FEW_LEVELS, Column, Labels
 
 FEWEST_TO_COUNT = 20
 COUNTS_ROWS = "counts the rows"
@@ -26,7 +25,7 @@ ID = "an id, another in every row"
 FREE_TEXT = "free text"
 DIFFERS = "text that differs from row to row"
 SPELLS_DATES = "text that seems to spell dates, try pandas.to_datetime"
-SPELLS_NUMBERS = "text that seems to spell numbers, try pandas.to_numeric"
+SPELLS_NUMBERS = "text that seems to spell numbers, make numbers of it if they are amounts"
 WORDS_OF_PROSE = 4
 ROWS_BETWEEN = 4
 BY_CHANCE = -10.0  # log probability

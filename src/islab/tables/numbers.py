@@ -125,9 +125,10 @@ def learn_number(
     tails = Tails.around(values, weight)
     if tails is not None:
         values = tails.shorten(values)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mean = float(np.average(values, weights=weight))
-    if not np.isfinite(mean):
+        spread = float(np.var(values))
+    if not (np.isfinite(mean) and np.isfinite(spread)):
         raise too_large(name, values)
     low, high = float(values.min()), float(values.max())
     indicator, gaps = marks_missing(present, sample_weight)

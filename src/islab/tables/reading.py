@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from islab.core.names import is_number, shortened
 
+FEW_LEVELS = 20
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -41,7 +43,9 @@ class Days:
 Column = NDArray[np.float64] | Labels | Days
 
 BOOLEANS = ("False", "True")
+BLANKS = frozenset(("", "?", "-", "--", ".", "na", "n/a", "null", "none"))  # in lower case
 LONGEST_CELL = 60
+CODE = re.compile(r"[+-]?0\d+")  # 007 names something
 MICROSECONDS = 86_400e6  # in a day
 ISO_DATE = re.compile(
     r"(\d{4}([-/])\d{2}\2\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?)(?:Z|[+-]\d{2}:?\d{2})?"
@@ -73,6 +77,17 @@ class UnusableCell(ValueError):
         return UnusableCell, (self.found, self.row, self.rest)
 
 
+class UnusableKind(ValueError):
+    """A column of things that are no numbers, booleans, text or dates."""
+
+    def __init__(self, message: str, words: str) -> None:
+        super().__init__(message)
+        self.words = words
+
+    def __reduce__(self) -> Any:
+        return UnusableKind, (str(self), self.words)
+
+
 class UnusableColumns(ValueError):
     """All columns that cannot be used, with what is wrong in each."""
 
@@ -97,13 +112,15 @@ def sources_of(table: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def read_column(source: Any, name: str, *, text: bool = False) -> Column:
-    """A column as numbers, labels or days; with ``text`` dates that are spelled stay text."""
+    """A column as numbers, labels or days; with ``text`` what text spells stays text."""
     if isinstance(source, np.ndarray):
         return source.astype(np.float64)
     try:
         column = _read(source, name)
         if isinstance(column, Labels) and not text:
             column = _days_if_dates(column)
+        if isinstance(column, Labels) and not text:
+            column = _numbers_if_spelled(column)
         if isinstance(column, Labels):
             "".join(column.levels).encode()
     except UnicodeEncodeError as error:
@@ -160,11 +177,51 @@ def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
     """Text as the numbers that it spells; booleans, if there is nothing else, as 0 and 1."""
     if set(column.levels) <= set(BOOLEANS):
         return np.array([*map(BOOLEANS.index, column.levels), np.nan])[column.codes]
-    wrong = [number for number, level in enumerate(column.levels) if not is_number(level)]
+    wrong = [number for number, level in enumerate(column.levels) if not _is_number(level)]
     if wrong:
         row = int(np.isin(column.codes, wrong).argmax())
         raise text_among_numbers(column.levels[column.codes[row]], row, name)
-    return np.array([*map(float, column.levels), np.nan])[column.codes]
+    return _spelled(column)
+
+
+def _numbers_if_spelled(column: Labels) -> Column:
+    """Text that spells many numbers, and perhaps that some are missing, as these; else as it is.
+
+    A few numbers may be codes, those that begin with a zero are, and whole ones that hardly any
+    two rows share may be names.
+    """
+    if column.declared or len(column.levels) <= FEW_LEVELS:
+        return column
+    numbers = [level for level in column.levels if not _is_blank(level)]
+    if not all(map(is_number, numbers)) or any(map(CODE.fullmatch, numbers)):
+        return column
+    whole = all(level.strip().lstrip("+-").isdecimal() for level in numbers)
+    return column if whole and len(numbers) > len(column) / 2 else _spelled(column)
+
+
+def _mixed(column: Labels, name: str) -> Column:
+    """Cells that are text or numbers: levels, such as 1, 2 and 3+, if they are few and text is not
+    rare, else numbers.
+    """
+    text = [number for number, level in enumerate(column.levels) if not _is_number(level)]
+    rare = np.isin(column.codes, text).sum() < max(2.0, np.log(len(column)))
+    if rare or len(column.levels) > FEW_LEVELS:
+        return numbers_from_text(column, name)
+    return column
+
+
+def _spelled(column: Labels) -> NDArray[np.float64]:
+    values = [np.nan if _is_blank(level) else float(level) for level in column.levels]
+    return np.array([*values, np.nan])[column.codes]
+
+
+def _is_number(text: str) -> bool:
+    return is_number(text) or _is_blank(text)
+
+
+def _is_blank(text: str) -> bool:
+    """Whether that is how people write that a number is missing."""
+    return text.strip().lower() in BLANKS
 
 
 def text_among_numbers(value: str, row: int, name: str) -> ValueError:
@@ -197,22 +254,24 @@ def _read(series: Any, name: str) -> Column:
         # Not all frames keep what is missing in a categorical column.
         values = np.where(series.is_null().to_numpy(), None, series.to_numpy())
         return labelled(values, declared=kind != nw.String, order=_order(series))
-    values = series.to_list()
+    cells: list[Any] = series.to_list()
     if kind in (nw.Object, nw.Unknown):
-        if all(isinstance(value, date) for value in values if not _is_missing(value)):
-            return _days_of_objects(values)
-        text = [isinstance(value, str) for value in values if not _is_missing(value)]
+        dates = [_as_date(value) for value in cells]
+        if all(isinstance(value, date) for value in dates if not _is_missing(value)):
+            return _days_of_objects(dates)
+        text = [isinstance(value, str) for value in cells if not _is_missing(value)]
         if all(text):
-            return labelled(values, declared=False)
-        number = [_is_real(value) for value in values if not _is_missing(value)]
+            return labelled(cells, declared=False)
+        number = [_is_real(value) for value in cells if not _is_missing(value)]
         if all(number):
-            return np.array([np.nan if _is_missing(value) else _float(value) for value in values])
+            return np.array([np.nan if _is_missing(value) else _float(value) for value in cells])
         if all(a or b for a, b in zip(text, number, strict=True)):
-            return numbers_from_text(labelled(values, declared=True), name)
-    example = next(value for value in values if not _is_missing(value))
-    raise ValueError(
+            return _mixed(labelled(cells, declared=False), name)
+    example = next(value for value in cells if not _is_missing(value))
+    raise UnusableKind(
         f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, "
-        "booleans, text or dates; try to derive such columns from it or to drop it."
+        "booleans, text or dates; try to derive such columns from it or to drop it.",
+        f"holds values of type {type(example).__name__}",
     )
 
 
@@ -233,6 +292,13 @@ def _order(series: Any) -> Iterable[Any]:
 def _in_days(times: NDArray) -> NDArray[np.float64]:
     """Dates as days since 1970, durations as days; NaN where there is none."""
     return np.where(np.isnat(times), np.nan, times.astype(np.int64) / MICROSECONDS)
+
+
+def _as_date(value: Any) -> Any:
+    """A period as its first moment; anything else as it is."""
+    import pandas as pd
+
+    return value.start_time.to_pydatetime() if isinstance(value, pd.Period) else value
 
 
 def _days_of_objects(values: list[Any]) -> Days:
