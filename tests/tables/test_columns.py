@@ -556,3 +556,16 @@ SPELLED = [
 def test_booleans_are_known_however_they_are_spelled(training, later):
     encoder, covariates = learn(pd.DataFrame({"b": training}))
     np.testing.assert_array_equal(encoder.encode(pd.DataFrame({"b": later})), covariates)
+
+
+def test_levels_share_a_prior_and_parts_of_a_date_do_not():
+    table = pd.DataFrame(
+        {
+            "x": np.where(np.arange(800) % 9 == 0, np.nan, np.sin(np.arange(800))),
+            "town": np.array(list("abc"))[np.arange(800) % 3],
+            "day": pd.date_range("2021-01-01", periods=800),
+        }
+    )
+    encoder, _ = learn(table)
+    sizes = {"x": 2, "town": 3, "trend": 1, "month": 2, "weekday": 7}
+    np.testing.assert_array_equal(encoder.groups, np.repeat(range(5), [*sizes.values()]))

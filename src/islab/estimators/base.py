@@ -133,7 +133,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin):
         shift = None if offset is None else offset / scale.y_scale
         excluded, limits = read_constraints(self.constraints, columns, y.shape[1])
         problem = replace(
-            _weighted(x, y, sample_weight, shift), limits=limits, groups=columns.owner_index
+            _weighted(x, y, sample_weight, shift), limits=limits, groups=columns.groups
         )
         varies = columns.varies & ~excluded
         seed = self._new_seed()

@@ -109,14 +109,12 @@ class ColumnEncoder:
 
     @property
     def groups(self) -> NDArray[np.intp]:
-        """For each covariate the group that shares a prior: the levels, or the pair of a cycle.
+        """For each covariate the group that shares a prior: levels, a number and its mark of gaps.
 
-        A number and the mark of where it is missing are two groups, as are the parts of a date.
+        The trend, the seasons and the weekday of a date are groups of their own.
         """
-        sizes: list[int] = []
-        for part in (part for variable in self.variables for part in variable.parts):
-            marked = isinstance(part, Number | Ordered) and part.indicator
-            sizes += [len(part.covariates) - marked, *([1] if marked else [])]
+        parts = (part for variable in self.variables for part in variable.parts)
+        sizes = [len(part.covariates) for part in parts]
         return np.repeat(np.arange(len(sizes)), sizes)
 
     @property

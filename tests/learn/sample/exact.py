@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from scipy.special import betaln, gammaln, logsumexp
+from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights
@@ -23,7 +23,9 @@ def inclusion_and_pairs(masks, probabilities):
 def log_levels(size, used):
     """Log probability of a choice among the covariates of a variable that is used."""
     choices = gammaln(size + 1) - gammaln(used + 1) - gammaln(size - used + 1)
-    return np.where(used > 0, -np.log(size) - choices, 0.0)
+    # k of them with a probability proportional to 1 / k
+    number = -np.log(np.maximum(used, 1)) - np.log(digamma(size + 1) - digamma(1))
+    return np.where(used > 0, number - choices, 0.0)
 
 
 def linear_posterior(x, y, weight, prior, groups=None):
@@ -110,9 +112,11 @@ def structures(net: Architecture, prior: ChainPrior, groups=None):
     return masks, normalised(height)
 
 
-def draw_prior(net: Architecture, prior: ChainPrior, n_draws: int, rng: np.random.Generator):
+def draw_prior(
+    net: Architecture, prior: ChainPrior, n_draws: int, rng: np.random.Generator, groups=None
+):
     """Weights, biases, slab variances and noise drawn from the prior."""
-    masks, probabilities = structures(net, prior)
+    masks, probabilities = structures(net, prior, groups)
     kept = masks[rng.choice(len(masks), n_draws, p=probabilities)]
     tau2 = prior.tau_scale / rng.gamma(prior.tau_shape, size=(n_draws, len(net.blocks)))
     block = net.by_block(np.arange(len(net.blocks)))

@@ -247,7 +247,7 @@ def simulate(likelihood, eta, noise, rng):
     return families.likelihood(likelihood).sample(eta, noise, rng)
 
 
-def geweke_scores(net, likelihood, df, n_steps, seed, limits=None):
+def geweke_scores(net, likelihood, df, n_steps, seed, limits=None, groups=None):
     """Standardised differences between the prior and data-and-parameters simulated in turn."""
     rng = np.random.default_rng(seed)
     prior = ChainPrior(
@@ -262,7 +262,9 @@ def geweke_scores(net, likelihood, df, n_steps, seed, limits=None):
         slots, values = limits.nearest(net, start.slots, start.weights)
         start = replace(start, slots=slots, weights=values)
     y = simulate(likelihood, np.zeros((5, net.n_outputs)), start.noise, rng)
-    chain = make_chain(Problem(x, y, limits=limits), likelihood, net, start, seed, prior)
+    chain = make_chain(
+        Problem(x, y, limits=limits, groups=groups), likelihood, net, start, seed, prior
+    )
     options = {
         "every": 1,
         "keep_rows": False,
@@ -281,7 +283,7 @@ def geweke_scores(net, likelihood, df, n_steps, seed, limits=None):
         chain.run(steps=1, warming=False, **options)
         found.append(statistics(net, **chain.state()))
     chained = np.array(found)
-    weights, biases, tau2, noise = draw_prior(net, prior, 10_000, rng)
+    weights, biases, tau2, noise = draw_prior(net, prior, 10_000, rng, groups)
     if likelihood in NOISE_PRIORS:
         noise = NOISE_PRIORS[likelihood](rng, 10_000)
     drawn = np.array(
@@ -312,6 +314,29 @@ def statistics(net, slots, weights, bias, tau2, noise, **_):
 def test_prior_and_chain_agree_in_gewekes_test(name):
     scores = geweke_scores(*CASES[name], n_steps=4_000, seed=11)
     assert np.abs(scores).max() < 4.5
+
+
+# One number and a variable of two levels.
+GROUPED = {
+    "linear": (Architecture(3, (), 1), "gaussian"),
+    "network": (Architecture(3, (1,), 1), "gaussian"),
+    "logistic network": (Architecture(3, (1,), 1), "bernoulli"),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_the_prior_of_levels_and_the_chain_agree_in_gewekes_test(name):
+    net, likelihood = GROUPED[name]
+    scores = geweke_scores(net, likelihood, 0.0, 2_000, 15, groups=np.array([0, 1, 1]))
+    assert np.abs(scores).max() < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPED)
+def test_the_prior_of_levels_and_the_chain_agree_in_a_long_run(name):
+    net, likelihood = GROUPED[name]
+    scores = geweke_scores(net, likelihood, 0.0, 60_000, 16, groups=np.array([0, 1, 1]))
+    assert np.abs(scores).max() < 4.0
 
 
 @pytest.mark.slow

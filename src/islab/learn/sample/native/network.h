@@ -27,8 +27,9 @@ struct Shape {
     std::vector<int> layer;        // of each unit
     std::vector<long> block_size;  // edges, those of one variable into one unit counted once
     int covariate_blocks = 0;
-    std::vector<int> group;       // of each covariate: its variable
-    std::vector<int> group_size;  // covariates of each variable
+    std::vector<int> group;            // of each covariate: its variable
+    std::vector<int> group_size;       // covariates of each variable
+    std::vector<double> log_harmonic;  // of 1 + 1/2 + ... + 1/k, up to all covariates
 
     void prepare() {
         first = {0};
@@ -41,6 +42,9 @@ struct Shape {
             for (int j = 0; j < covariates; ++j) group.push_back(j);
         group_size.assign(covariates ? *std::max_element(group.begin(), group.end()) + 1 : 0, 0);
         for (int g : group) ++group_size[g];
+        log_harmonic.assign(1, 0.0);
+        for (double k = 1, sum = 0; k <= covariates; ++k)
+            log_harmonic.push_back(std::log(sum += 1 / k));
         covariate_blocks = input_skip ? layers() : 1;
         block_size.clear();
         for (int l = 0; l < covariate_blocks; ++l) block_size.push_back(long(width[l]) * groups());
@@ -279,18 +283,18 @@ class Model {
     double log_odds(int unit, int source, long k, int used) const {
         const int block = shape.block(unit, source);
         const int size = source < shape.covariates ? shape.group_size[shape.group[source]] : 1;
-        if (used > 0) return std::log(used + 1.0) - std::log(double(size - used)) - prior.price;
+        if (used > 0) return std::log(double(used)) - std::log(double(size - used)) - prior.price;
         return std::log(prior.inclusion_a + k) -
-               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) -
-               2 * std::log(double(size)) - prior.price;
+               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) +
+               log_levels(size, 1) - prior.price;
     }
 
-    // Log prior of which of a variable's covariates a unit reads if it reads some: each number of
-    // them is as probable, and so is each choice of that many.
+    // Log prior of which of a variable's covariates a unit reads if it reads some: k of them with
+    // a probability proportional to 1 / k, and each choice of k is as probable.
     double log_levels(int size, int used) const {
         if (size == 1 || used == 0) return 0.0;
-        return std::lgamma(used + 1.0) + std::lgamma(size - used + 1.0) - std::lgamma(size + 1.0) -
-               std::log(double(size));
+        return std::lgamma(double(used)) + std::lgamma(size - used + 1.0) -
+               std::lgamma(size + 1.0) - shape.log_harmonic[size];
     }
 
     // Log prior of the structure, its inclusion probabilities integrated out.
