@@ -208,6 +208,10 @@ class Posterior:
         """Posterior expectation of each weight."""
         return moments(self.mu * self.mean_multiplier(), self.sigma, self.alpha)[0]
 
+    def inclusion(self) -> Float:
+        """Inclusion probability of each weight, (weights,)."""
+        return np.asarray(self.alpha, dtype=float)
+
     def used_weights(self, threshold: float = 0.5) -> NDArray[np.bool_]:
         """Which weights the median network has: ``alpha > threshold``, on an active path."""
         return active_weights(self.architecture, np.asarray(self.alpha > threshold))

@@ -349,6 +349,15 @@ class SampledPosterior:
         """Used weights of each draw."""
         return np.concatenate([chain.sizes for chain in self.chains])
 
+    def inclusion(self) -> Float:
+        """Share of the draws that use each weight, (weights,).
+
+        A hidden unit has no identity across draws: only sums over a layer tell something.
+        """
+        counts = [np.bincount(c.slots, minlength=self.architecture.n_weights) for c in self.chains]
+        shares = self.chain_weights / [chain.n_draws for chain in self.chains]
+        return shares @ np.array(counts)
+
     def to_frame(self) -> pd.DataFrame:
         """For each covariate ``p_used`` and ``p_nonlinear``, with the spread over chains.
 

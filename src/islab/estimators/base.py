@@ -17,6 +17,7 @@ from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
+from islab.estimators.coefficients import CoefficientsMixin
 from islab.estimators.constraints import read_constraints
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside
 from islab.estimators.exporting import ExportMixin
@@ -51,7 +52,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-12, 1e12
 ROWS_COMPARED, DRAWS_COMPARED = 1000, 200
 
 
-class NetworkEstimator(SelectorMixin, ExportMixin):
+class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
     """Fitting, draws, selection, explanations and files, whatever method learns the weights.
 
     A class that inherits says how in ``_learn_weights`` and has the parameters ``missing``,

@@ -198,7 +198,11 @@ class RowDraws:
 
     def predictor_at(self, point: Float) -> Float:
         """(draws, outputs)"""
-        return self._wanted(self.networks.predictor(point[None])[:, 0])
+        return self.at(point[None])[:, 0]
+
+    def at(self, points: Float) -> Float:
+        """Of other rows (rows, covariates), (draws, rows, outputs)."""
+        return self._wanted(self.networks.predictor(points))
 
     def slopes(self, rows: slice) -> Float:
         """(draws, rows, used covariates, outputs)"""
