@@ -165,6 +165,32 @@ def test_variables_that_share_no_unit_do_not_interact(bent):
     assert abs(rest) < 0.02
 
 
+def test_of_many_pairs_that_meet_the_strongest_are_told():
+    """All of eight covariates meet in one weak unit, the last two in a strong one as well."""
+    net = Architecture(8, (2,), 1, activation="relu")
+    flat = np.zeros(net.n_weights)
+    covariates = net.covariate_matrix(flat)
+    covariates[0] = 0.02
+    covariates[1, [6, 7]] = [1.0, -1.0]
+    net.hidden_block(1).view(flat)[...] = 1.0
+    x = np.random.default_rng(0).normal(size=(120, 8))
+    pairs = explain_global(network_with(flat, net), x, n_draws=3).interactions.to_frame()
+    assert len(pairs) == 15
+    assert pairs[["first", "second"]].iloc[0].tolist() == ["x6", "x7"]
+    assert pairs["share"][0] > 5 * pairs["share"][1:].abs().max()
+
+
+def test_the_share_of_a_bent_main_effect_is_that_of_direct_evaluation(bent):
+    """Between points of a number its averaged effect is taken as linear: nearly so."""
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    found = shares(explain_global(bent, x, n_draws=3))
+    moved = np.repeat(x[:, None], len(x), axis=1)
+    moved[..., [0, 2]] = x[None][..., [0, 2]]
+    main = true(moved.reshape(-1, 3)).reshape(len(x), -1).mean(axis=1)
+    expected = np.cov(main, true(x), bias=True)[0, 1] / true(x).var()
+    assert found["x1"] == pytest.approx(expected, rel=0.005)
+
+
 def test_without_meetings_main_effects_are_everything():
     """max(0, x0) - max(0, x1): bent, but additive."""
     net = Architecture(2, (2,), 1, activation="relu")

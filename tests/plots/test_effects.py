@@ -66,11 +66,11 @@ def test_a_map_shows_the_joint_effect(explanation):
 
 def test_a_joint_effect_is_a_direct_evaluation(explanation):
     from islab.explain.effects import evenly
-    from islab.explain.importance import MOST_BACKGROUND, joint_effect
+    from islab.explain.importance import JOINT_BACKGROUND, joint_effect
 
     curves = explanation.curves
     joint = joint_effect(curves, "x0", "x1")
-    rows = evenly(curves.x, MOST_BACKGROUND)
+    rows = evenly(curves.x, JOINT_BACKGROUND)
 
     def at(first, second):
         moved = rows.copy()

@@ -1,6 +1,7 @@
 """What the report says of effects: the numbers of the explanations, drawn to scale."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,13 +78,33 @@ def test_all_effects_share_one_scale(everything):
     assert (number.y.low, number.y.high) == (category.x.low, category.x.high)
 
 
-def test_marks_lie_inside_their_picture(everything):
+def test_what_is_seen_of_marks_lies_inside_their_picture(everything):
     names = everything.effects["variable"].unique()
     for chart in effect_charts([everything.effect(name) for name in names]):
+        left, top, width, height = map(float, chart.window.split())
+        assert 0 <= left < left + width <= chart.width
+        assert 0 <= top < top + height <= chart.height
         for mark in chart.marks:
-            assert 0 <= min(mark.numbers[::2]) <= max(mark.numbers[::2]) <= chart.width
-            if mark.kind != "box":
-                assert 0 <= min(mark.numbers[1::2]) <= max(mark.numbers[1::2]) <= chart.height
+            assert max(mark.numbers[::2]) >= left
+            assert min(mark.numbers[::2]) <= left + width
+
+
+def test_bands_of_a_few_far_rows_do_not_decide_on_the_scale(everything):
+    effect = next(
+        e
+        for e in map(everything.effect, everything.effects["variable"].unique())
+        if not e.is_category and not np.isnan(e.values.astype(float)).any()
+    )
+    far = effect.draws.copy()
+    far[:, -1] *= 1000
+    few = np.append(np.repeat(effect.values[0], 500), effect.values)
+    near, wide = (
+        effect_charts([replace(effect, draws=drawn, observed=few.astype(float))])[0]
+        for drawn in (effect.draws, far)
+    )
+    assert wide.y == near.y
+    everywhere = replace(effect, draws=far, observed=effect.values.astype(float)[[0, -1]])
+    assert effect_charts([everywhere])[0].y.high > 10 * near.y.high
 
 
 def test_long_labels_have_room():

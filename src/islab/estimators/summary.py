@@ -12,6 +12,7 @@ from islab.core import families
 from islab.core.diagnostics import diagnose
 from islab.core.names import printable, shortened
 from islab.core.sampled import SampledPosterior
+from islab.core.summary import summarise
 from islab.estimators.training_fit import NAME_LENGTH, Quality
 
 if TYPE_CHECKING:
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from islab.explain import GlobalExplanation
 
 LINES_SHOWN = 30
+CHANGES_SHOWN = 5  # of one variable
+TERM_LENGTH = 48
+LEAST_NEGATIVE = -0.005  # a share that needs a word
+LIKELY = 0.5
 EFFECT_NOTE = (
-    "nothing else changes: numbers by one unit (within the range that is named, where their slope "
-    "changes), categories from their typical level"
+    "if nothing else changes: numbers by one unit (within the range that is named, where their "
+    "slope changes), categories from their typical level"
 )
 COLUMNS = [
     "covariate",
@@ -114,6 +119,8 @@ class ModelSummary(Summary):
         What the exponential of an effect is called.
     explanation : GlobalExplanation, optional
         Where the tables come from.
+    linear : bool
+        Whether the model reads as a linear regression: its effects are coefficients.
     """
 
     effects: pd.DataFrame
@@ -121,6 +128,7 @@ class ModelSummary(Summary):
     level: float = 0.95
     ratio: str | None = None
     explanation: GlobalExplanation | None = None
+    linear: bool = False
     table_name = "effects"
 
     def to_frame(self, table: str = "effects") -> pd.DataFrame:
@@ -141,26 +149,70 @@ class ModelSummary(Summary):
         head, rows = self._cells()
         columns = list(zip(head, *rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        left = len(self.effects) - len(rows)
+        shown = self.shown_effects(LINES_SHOWN)
+        left = len(self.effects) - sum(line is not None for line, _ in shown)
+        left -= sum(count for line, count in shown if line is None)
         lines += ["  " + "  ".join(_aligned(cells, widths)).rstrip() for cells in (head, *rows)]
         lines += [f"  ... and {left} more; see to_frame()"] if left else []
-        return [*lines, "", f"  Effects with {self.level:.0%} intervals if {EFFECT_NOTE}."]
+        return [*lines, "", *(f"  {sentence}" for sentence in self.notes)]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how to read the table."""
+        curves = None if self.explanation is None else self.explanation.curves
+        where = "of the typical row" if curves is None or curves.x is None else "averaged over rows"
+        what = "Coefficients" if self.linear else "Effects"
+        found = [f"{what} with {self.level:.0%} intervals, {where}, {EFFECT_NOTE}."]
+        if (
+            curves is not None
+            and families.likelihood(curves.networks.likelihood).relative_predictor
+        ):
+            found.append("Classes are scored against the mean over classes.")
+        if "share" in self.effects:
+            note = "Shares are a variable's part of the variance of the predictor over rows"
+            offset = (self.effects["share"] < LEAST_NEGATIVE).any()
+            end = ", negative where correlated variables offset each other." if offset else "."
+            found.append(note + end)
+        return found
+
+    def shown_effects(self, most: int) -> list[tuple[dict[str, Any] | None, int]]:
+        """Lines to show: all but the smallest changes of variables that have many.
+
+        Each is a line of ``effects`` with 0, or None with the number of changes left out after the
+        variable's last line.
+        """
+        found: list[tuple[dict[str, Any] | None, int]] = []
+        each = CHANGES_SHOWN * max(1, self.effects["output"].nunique())
+        for _, lines in self.effects.groupby("variable", sort=False):
+            own = lines.head(each).to_dict(orient="records")
+            found += [(line, 0) for line in own[: most - len(found)]]
+            if len(found) >= most:
+                break
+            if len(lines) > len(own):
+                found.append((None, len(lines) - len(own)))
+        return found
 
     def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        shown = self.effects.head(LINES_SHOWN)
         several = len(set(self.effects["output"])) > 1
-        head = ["variable", *(["output"] if several else []), "effect", "interval"]
-        head += [self.ratio, "interval"] if self.ratio else []
+        head = ["variable", *(["output"] if several else [])]
+        head += ["coefficient", "sd"] if self.linear else ["effect"]
+        head += ["interval", *([self.ratio, "interval"] if self.ratio else [])]
         head += ["P(used)", "P(not linear)"]
         head += ["share"] if "share" in self.effects else []
-        rows = []
-        for line in shown.to_dict(orient="records"):
-            cells = [shortened(printable(line["term"]), NAME_LENGTH)]
+        rows, last = [], None
+        for line, left_out in self.shown_effects(LINES_SHOWN):
+            if line is None:
+                rows.append((f"  ... {left_out} smaller", *[""] * (len(head) - 1)))
+                continue
+            cells = [shortened(printable(line["term"]), TERM_LENGTH)]
             cells += [shortened(printable(line["output"]), NAME_LENGTH)] if several else []
-            cells += _estimate(line, "effect")
+            effect = _estimate(line, "effect")
+            cells += [effect[0], _figure(line["effect_sd"]), effect[1]] if self.linear else effect
             cells += _estimate(line, "ratio") if self.ratio else []
             cells += [_probability(line["p_used"]), _probability(line["p_nonlinear"])]
-            cells += [f"{line['share']:.1%}"] if "share" in line else []
+            if "share" in line:
+                cells.append("" if line["variable"] == last else f"{line['share']:.1%}")
+            last = line["variable"]
             rows.append(tuple(cells))
         return tuple(head), rows
 
@@ -229,7 +281,13 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
 
 def _estimate(line: dict[str, Any], name: str) -> list[str]:
     low, high = line[f"{name}_lower"], line[f"{name}_upper"]
-    return [f"{line[name]:.3g}", f"[{low:.3g}, {high:.3g}]"]
+    return [_figure(line[name]), f"[{_figure(low)}, {_figure(high)}]"]
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """A number in so many digits; in full up to a million."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
 
 
 def _probability(value: float) -> str:
@@ -269,14 +327,18 @@ def summarise_model(
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
     }
+    likely = everything.effects["p_nonlinear"] > LIKELY
+    linear = network.max_depth == 1 and not likely.any()
     if network.max_depth == 1:
         facts["reads as"] = f"a {family.words.linear_model} regression"
+    if linear:
+        facts["intercept"] = _intercept(everything, level)
     facts |= _training(estimator)
     facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
     if family.learns_noise:
         noise = network.noise_in_units()
         shown = noise**0.5 if family.scales_target else noise
-        facts[family.noise_name] = ", ".join(f"{each:.4g}" for each in shown)
+        facts[family.noise_name] = ", ".join(_figure(each, 4) for each in shown)
     facts |= _fit_quality(estimator, X, y)
     facts |= _chains(estimator.posterior_)
     if estimator.disagreement_ is not None and "chains" not in facts:
@@ -286,7 +348,23 @@ def summarise_model(
     covariates = _used_covariates(estimator, everything.covariates)
     name = type(estimator).__name__
     ratio = family.words.ratio
-    return ModelSummary(name, facts, effects, covariates, level, ratio, everything)
+    return ModelSummary(name, facts, effects, covariates, level, ratio, everything, linear)
+
+
+def _intercept(everything: GlobalExplanation, level: float) -> str:
+    """The predictor where numbers are 0 and categories at their typical level."""
+    curves = everything.curves
+    start = curves.networks.scale.typical.copy()
+    for grid in curves.grids:
+        if not grid.is_category:
+            start[grid.columns[0]] = 0.0
+    drawn = curves.networks.predictor(start[None])[:, 0] @ curves.combine
+    summary = summarise(drawn, level)
+    found = ", ".join(
+        f"{_figure(mean, 4)} [{_figure(low, 4)}, {_figure(high, 4)}]"
+        for mean, low, high in zip(summary.mean, summary.lower, summary.upper, strict=True)
+    )
+    return f"{found} where numbers are 0, categories at their typical level"
 
 
 def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:

@@ -41,9 +41,10 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``variable``; ``term``, the change that is meant; ``output``; ``effect`` with
-        ``effect_lower`` and ``effect_upper``, on the scale of the predictor; for likelihoods
-        whose predictor is a logarithm ``ratio``, its exponential, with interval; ``size``, the
+        ``variable``; ``term``, the change that is meant; ``output``; ``effect`` with ``effect_sd``
+        over draws, ``effect_lower`` and ``effect_upper``, on the scale of the predictor; for
+        likelihoods whose predictor is a logarithm ``ratio``, its exponential, with interval;
+        ``size``, the
         effect over the range; ``p_used`` and ``p_nonlinear``, the probabilities that the variable
         is used, and that it enters a hidden unit. The largest size first.
 
@@ -78,11 +79,13 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
         place = names.index(change.variable)
         for output, position in enumerate(curves.outputs):
             ends = [part[output] for part in (summary.mean, summary.lower, summary.upper)]
+            sd = summary.sd[output]
             line = {
                 "variable": change.variable,
                 "term": change.term,
                 "output": networks.scale.outputs[position],
                 **dict(zip(("effect", "effect_lower", "effect_upper"), ends, strict=True)),
+                "effect_sd": sd,
             }
             if ratio:
                 powers = np.exp(np.clip(ends, -700, 700))
@@ -94,7 +97,8 @@ def effect_table(curves: EffectCurves) -> pd.DataFrame:
             }
             lines.append(line)
     extra = ["ratio", "ratio_lower", "ratio_upper"] if ratio else []
-    columns = ["variable", "term", "output", "effect", "effect_lower", "effect_upper", *extra]
+    columns = ["variable", "term", "output", "effect", "effect_sd", "effect_lower", "effect_upper"]
+    columns += extra
     frame = pd.DataFrame(lines, columns=[*columns, "size", "p_used", "p_nonlinear"])
     order = np.argsort(-np.abs(frame["size"].to_numpy(dtype=float)), kind="stable")
     return frame.iloc[order].reset_index(drop=True)
@@ -158,13 +162,20 @@ def _slopes(grid: Grid, curves: EffectCurves, points: Float, p_bent: float) -> l
     middle = scale.typical[first]
     if p_bent < LIKELY or len(points) == 2 or not ends[0] < middle < ends[1]:
         return [whole]
+    outer = np.clip(_rounded(ends), points[0], points[-1]) if grid.start is None else ends
     halves = [
         _slope(grid, curves, np.array(pair), named=True)
-        for pair in ((ends[0], middle), (middle, ends[1]))
+        for pair in ((outer[0], middle), (middle, outer[1]))
     ]
     below, above = _effects(curves, halves).mean(axis=0)
     differ = np.abs(above - below) > UNLIKE * np.maximum(np.abs(below), np.abs(above))
     return halves if differ.any() else [whole]
+
+
+def _rounded(ends: Float) -> Float:
+    """Two numbers with as many digits as their distance needs."""
+    step = 10.0 ** np.floor(np.log10(ends[1] - ends[0]) - 0.5)
+    return np.round(ends / step) * step
 
 
 def _slope(grid: Grid, curves: EffectCurves, ends: Float, *, named: bool = False) -> _Change:
@@ -182,6 +193,7 @@ def _slope(grid: Grid, curves: EffectCurves, ends: Float, *, named: bool = False
         names = [f"{low:.4g}", f"{high:.4g}"]
         if grid.start is not None:
             names = date_names(grid.start, np.array([low, high]))
+            names = [name[:7] for name in names] if unit > 1 else names
         term += f" from {names[0]} to {names[1]}"
     return _Change(grid.variable, term, grid.columns, before, after, float(high - low) / unit)
 

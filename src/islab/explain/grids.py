@@ -67,12 +67,17 @@ def date_names(start: float, days: Float) -> list[str]:
     return np.floor(start + days).astype("datetime64[D]").astype(str).tolist()
 
 
-def number_points(values: Float, low: float | None = None, high: float | None = None) -> Float:
+def number_points(
+    values: Float,
+    low: float | None = None,
+    high: float | None = None,
+    most: int = MOST_POINTS,
+) -> Float:
     """Points that lie where values do: their quantiles, and both ends, rising."""
     known = values[np.isfinite(values)]
     every = np.unique(known)
-    if len(every) > MOST_POINTS:
-        shares = np.linspace(0, 1, MOST_POINTS)
+    if len(every) > most:
+        shares = np.linspace(0, 1, most)
         every = np.unique(np.quantile(known, shares, method="inverted_cdf"))
     ends = [end for end in (low, high) if end is not None]
     return np.unique(np.concatenate([every, ends]))

@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.core.paths import active_weights
 from islab.core.summary import Summary, summarise
 from islab.explain.drawn import ExplainedNetworks
 from islab.explain.effects import EffectCurves, evenly
-from islab.explain.grids import Grid
+from islab.explain.grids import Grid, number_points
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 100
-MOST_BACKGROUND = 30  # rows over which effects are averaged
+MOST_ROWS = 300
+MOST_BACKGROUND = 100  # rows over which effects are averaged
+LEAST_BACKGROUND = 30
+JOINT_BACKGROUND = 30  # of a picture, which has many points
+MOST_ROWS_EACH = 15_000  # looked at for a term
+MOST_POINTS = 24  # of a number, between which its effect is taken as linear
 MOST_DRAWS = 100
 MOST_PAIRS = 15
+MOST_VARIABLES = 60  # whose pairs are looked at
+FEW_ROWS, FEW_DRAWS = 24, 20  # by which pairs are compared
+PAIRS_AT_ONCE = 200
 LEAST_PROBABILITY = 0.05
 LEAST_SHARE = 0.005  # of an interaction that is worth a picture
 ROUNDING = 1e-9
@@ -46,12 +53,12 @@ class Importance:
     ----------
     terms : tuple of tuple of str
         A variable, two that interact, or ``("other interactions",)``: those of three or more
-        variables, and of pairs that hardly ever meet.
+        variables, and of pairs that hardly ever meet or, beyond 15 pairs, hardly interact.
     probability : (terms,)
         That the variable is used, or that the two meet in a hidden unit; NaN for the rest.
     draws : (draws, terms)
-        Of at most 100 draws, over at most 100 rows. Draws in which the predictor does not vary
-        have no shares and are left out.
+        Of at most 100 draws, over at most 300 rows, with effects averaged over at most 100 rows.
+        Draws in which the predictor does not vary have no shares and are left out.
     level : float
     """
 
@@ -167,7 +174,7 @@ def joint_effect(curves: EffectCurves, first: str, second: str) -> JointEffect:
     one, two = (_numbers_only(curves.grid(name)) for name in (first, second))
     if one.is_category and not two.is_category:
         one, two = two, one
-    drawn = curves.averaged(one, two, rows=evenly(curves.rows, MOST_BACKGROUND))
+    drawn = curves.averaged(one, two, rows=evenly(curves.rows, JOINT_BACKGROUND))
     drawn = drawn - drawn.mean(axis=(1, 2), keepdims=True)
     summary = summarise(drawn, curves.level)
     outputs = tuple(curves.networks.scale.outputs[number] for number in curves.outputs)
@@ -231,7 +238,8 @@ def importance_of(curves: EffectCurves) -> Importance:
             terms.append((name,))
             shares.append(decomposition.share(main[name]))
             probability.append(used[place[name]])
-    for first, second in _pairs(names, meet):
+    sizes = np.array([np.square(main[name]).mean() if name in main else 0.0 for name in names])
+    for first, second in _pairs(names, meet, sizes, decomposition):
         both = decomposition.term((first, second), alone=False)
         terms.append((first, second))
         shares.append(decomposition.share(both - main[first] - main[second]))
@@ -271,15 +279,24 @@ def interactions_of(curves: EffectCurves, importance: Importance) -> Interaction
     )
 
 
-def _pairs(names: tuple[str, ...], meet: Float) -> list[tuple[str, str]]:
-    """Pairs that meet in enough draws, the surest first."""
+def _pairs(
+    names: tuple[str, ...], meet: Float, sizes: Float, decomposition: _Decomposition
+) -> list[tuple[str, str]]:
+    """Pairs that meet in enough draws; of many those that seem to interact most.
+
+    ``sizes`` are those of the main effects, (variables,).
+    """
     first, second = np.triu_indices(len(names), k=1)
-    order = np.argsort(-meet[first, second], kind="stable")[:MOST_PAIRS]
-    return [
-        (names[first[k]], names[second[k]])
-        for k in order
-        if meet[first[k], second[k]] >= LEAST_PROBABILITY
-    ]
+    often = meet[first, second] >= LEAST_PROBABILITY
+    if often.sum() > MOST_PAIRS:
+        looked_at = np.zeros(len(names), dtype=bool)
+        looked_at[np.argsort(-sizes, kind="stable")[:MOST_VARIABLES]] = True
+        often &= looked_at[first] & looked_at[second]
+    found = [(names[a], names[b]) for a, b in zip(first[often], second[often], strict=True)]
+    if len(found) <= MOST_PAIRS:
+        return found
+    order = np.argsort(-decomposition.strengths(found), kind="stable")
+    return [found[k] for k in order[:MOST_PAIRS]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,15 +335,58 @@ class _Decomposition:
         """
         columns = np.concatenate([self.curves.grid(name).columns for name in variables])
         codes, place = np.unique(self.rows[:, columns], axis=0, return_inverse=True)
-        point = Grid("", columns, np.arange(len(codes)), codes, is_category=True)
-        background = self.background[:1] if alone else self.background
-        drawn = self.curves.averaged(point, rows=background)
+        points = codes
+        if codes.shape[1] == 1 and not alone:
+            points = number_points(codes[:, 0], most=MOST_POINTS)[:, None]
+        grid = Grid("", columns, np.arange(len(points)), points, is_category=True)
+        most = 1 if alone else max(LEAST_BACKGROUND, MOST_ROWS_EACH // len(points))
+        background = evenly(self.background, most)
+        drawn = self.curves.averaged(grid, rows=background)
+        if len(points) < len(codes):
+            drawn = _between(points[:, 0], drawn, codes[:, 0])
         return _centred(drawn[:, place.ravel()])
+
+    def strengths(self, pairs: list[tuple[str, str]]) -> Float:
+        """About how much each pair interacts, from a few rows and draws, (pairs,).
+
+        The mean size of what the predictor changes if both variables take the values of another
+        row, beyond what it changes if each does alone.
+        """
+        rows = evenly(self.rows, FEW_ROWS)
+        others = np.roll(rows, len(rows) // 2, axis=0)
+        curves, networks = self.curves, self.curves.networks.thinned(FEW_DRAWS)
+        columns = {name: curves.grid(name).columns for pair in pairs for name in pair}
+
+        def changed(changes: list[Index]) -> Float:
+            """(draws, changes, rows, outputs)"""
+            moved = np.repeat(rows[None], len(changes), axis=0)
+            for place, own in enumerate(changes):
+                moved[place][:, own] = others[:, own]
+            found = networks.predictor(moved.reshape(-1, rows.shape[1])) @ curves.combine
+            return found.reshape(len(found), *moved.shape[:2], -1)
+
+        alone = dict(zip(columns, np.moveaxis(changed(list(columns.values())), 1, 0), strict=True))
+        plain = changed([np.zeros(0, dtype=np.intp)])[:, 0]
+        found = []
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            some = pairs[start : start + PAIRS_AT_ONCE]
+            both = changed([np.concatenate([columns[a], columns[b]]) for a, b in some])
+            for place, (a, b) in enumerate(some):
+                beyond = both[:, place] - alone[a] - alone[b] + plain
+                found.append(float(np.abs(beyond).mean(axis=(0, 1)) @ np.sqrt(self.weight)))
+        return np.array(found)
 
     def share(self, term: Float) -> Float:
         """Covariance of a term with the predictor, as a share of its variance, (draws,)."""
         product = (term * self.centred).mean(axis=1) @ self.weight
         return np.divide(product, self.total, out=np.zeros(len(product)), where=self.varies)
+
+
+def _between(points: Float, values: Float, at: Float) -> Float:
+    """Values (draws, points, outputs) on the lines between points, at others from least to most."""
+    right = np.clip(np.searchsorted(points, at), 1, len(points) - 1)
+    share = ((at - points[right - 1]) / (points[right] - points[right - 1]))[:, None]
+    return (1 - share) * values[:, right - 1] + share * values[:, right]
 
 
 def _centred(values: Float) -> Float:

@@ -76,10 +76,11 @@ def shown(name: object, length: int = LONGEST_NAME) -> str:
 
 
 def number(value: float) -> str:
-    """A number for a picture, in three digits and with a proper minus."""
+    """A number for a picture, in three digits and with a proper minus; years without a comma."""
     if value == 0:
         return "0"
-    text = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    large = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
+    text = large if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
     return text.replace("-", "\u2212")
 
 

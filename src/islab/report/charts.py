@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT, TOP, BOTTOM = 46, 26, 10, 38
 LETTER = 6.4  # pixels of a letter of a label, at most
+CUT = 4  # pixels around the axes that marks may use
 MOST_POINTS = 400
 MOST_ROWS = 120
 HISTORY = {
@@ -81,7 +82,8 @@ class Mark:
 class Chart:
     """A picture: its size, ticks, words and marks.
 
-    ``label`` says in words what the picture shows, for those who cannot see it.
+    ``label`` says in words what the picture shows, for those who cannot see it. ``cut``: marks may
+    leave the axes, and are cut there.
     """
 
     title: str
@@ -96,6 +98,15 @@ class Chart:
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     key: list[tuple[str, str]] = field(default_factory=list)
+    cut: bool = False
+
+    @property
+    def window(self) -> str:
+        """The part of the picture that shows marks: left, top, width and height."""
+        if not self.cut:
+            return f"0 0 {self.width} {self.height}"
+        left, top = self.x.start - CUT, self.y.end - CUT
+        return f"{left:g} {top:g} {self.x.end + CUT - left:g} {self.y.start + CUT - top:g}"
 
 
 def left_of(labels: Iterable[str], y_name: str = "") -> float:

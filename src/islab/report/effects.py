@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from islab.core import families
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Mask
 from islab.explain.grids import date_names
-from islab.explain.importance import LEAST_SHARE, joint_effect
-from islab.plots.effects import COLOURS, FEW_VALUES, KINDS, MOST_LEVELS
+from islab.explain.importance import LEAST_SHARE, OTHERS, joint_effect
+from islab.plots.effects import COLOURS, FEW_VALUES, MOST_LEVELS
 from islab.plots.style import number, on_one_line
 from islab.report.bars import Bar, placed
 from islab.report.charts import BOTTOM, RIGHT, TOP, Chart, Mark, Scale, around, left_of
@@ -30,6 +30,8 @@ MOST_SHARES = 12
 MOST_PAIRS = 4
 MOST_TICKS = 150
 LEVEL_ROW = 24
+FEW_ROWS = 0.01  # whose values do not decide on the scale
+PLACES = {"average": "", "accumulated": "accumulated local effect", "typical": ""}
 SMALLEST_SHARE = 0.0005  # of an interaction that has a line
 LONGEST_LEVEL = 16
 
@@ -50,6 +52,7 @@ class Effects:
     zero: float  # of their axis, in percent
     interactions: pd.DataFrame
     n_weak: int  # more pairs that meet, with hardly any share
+    others: float  # share of interactions that have no line
     pairs: list[Chart]
 
 
@@ -72,6 +75,7 @@ def effects_of(
         return None
     effects = [_within(everything.effect(name), ranges) for name in used[:MOST_EFFECTS]]
     first, pairs = effects[0], everything.interactions.to_frame()
+    shares = everything.importance.to_frame().set_index("term")["share"]
     several = len(first.outputs) > 1
     words = families.likelihood(first.likelihood).words
     scale = words.predictor or ("the output" if several else on_one_line(first.outputs[0]))
@@ -88,6 +92,7 @@ def effects_of(
         **share_bars(everything.importance.to_frame()),
         interactions=pairs[pairs["share"] >= SMALLEST_SHARE],
         n_weak=int((pairs["share"] < SMALLEST_SHARE).sum()),
+        others=float(shares.get(OTHERS[0], 0.0)),
         pairs=[pair_chart(each) for each in joint],
     )
 
@@ -110,13 +115,35 @@ def colour(output: int) -> str:
 
 
 def effect_charts(effects: Sequence[Effect]) -> list[Chart]:
-    """A picture for each effect, all on one scale, so that sizes can be compared."""
-    ends = [part.ravel() for each in effects for part in (each.summary.lower, each.summary.upper)]
+    """A picture for each effect, all on one scale, so that sizes can be compared.
+
+    The scale is that of values which more than a few rows have: beyond them bands are often so wide
+    that nothing else could be seen.
+    """
+    ends = [
+        part[_often(each)].ravel()
+        for each in effects
+        for part in (each.summary.lower, each.summary.upper)
+    ]
     shared = np.concatenate([*ends, [0.0]])
     return [
         _levels_chart(each, shared) if each.is_category else _curve_chart(each, shared)
         for each in effects
     ]
+
+
+def _often(effect: Effect) -> Mask:
+    """Points among the middle rows, and levels of more than a few, (points,)."""
+    observed = effect.observed
+    if not len(observed):
+        return np.ones(len(effect.values), dtype=bool)
+    if effect.is_category:
+        shares = np.bincount(observed.astype(int), minlength=len(effect.values)) / len(observed)
+        return shares >= FEW_ROWS
+    low = np.quantile(observed, FEW_ROWS, method="lower")
+    high = np.quantile(observed, 1 - FEW_ROWS, method="higher")
+    values = effect.values.astype(float)
+    return np.isnan(values) | ((values >= low) & (values <= high))
 
 
 def _curve_chart(effect: Effect, shared: Float) -> Chart:
@@ -162,10 +189,11 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
         height=HEIGHT,
         x=x,
         y=y,
-        x_name=KINDS[effect.kind],
+        x_name=PLACES[effect.kind],
         x_ticks=x_ticks,
         y_ticks=y.ticks(),
         marks=marks,
+        cut=True,
     )
 
 
@@ -224,10 +252,11 @@ def _levels_chart(effect: Effect, shared: Float) -> Chart:
         height=height,
         x=x,
         y=y,
-        x_name=KINDS[effect.kind],
+        x_name=PLACES[effect.kind],
         x_ticks=x.ticks(3),
         y_ticks=[(float(y(k)), text) for k, text in enumerate(names)],
         marks=marks,
+        cut=True,
     )
 
 

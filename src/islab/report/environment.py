@@ -65,7 +65,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters |= {"number": style.number, "printable": printable}
+    environment.filters |= {"number": style.number, "percent": percent, "printable": printable}
     environment.globals |= {
         "css": Markup(_own_file("page.css")),
         "light": LIGHT,
@@ -73,6 +73,11 @@ def _environment() -> Environment:
         "version": own_version(),
     }
     return environment
+
+
+def percent(share: float) -> str:
+    """A share in percent with one digit, 0 without a sign."""
+    return f"{round(100 * share, 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _own_file(name: str) -> str:

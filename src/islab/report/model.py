@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from islab.core.sparse import SparseNetwork
 
 MOST_LINES = 100
+MOST_COVARIATES = 40
 MOST_SETTINGS = 40
 MODELS = {
     "full": "average over the posterior, as predict gives it",
@@ -122,6 +123,7 @@ def render_report(
     used = used.sort_values("contribution", ascending=False, kind="stable")
     offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
     outside, posterior = _rows_outside(model.outside_range(X)), model.posterior_
+    lines = summary.shown_effects(MOST_LINES)
     script = family_script([network.likelihood], [network.architecture.activation])
     return render(
         "model.html",
@@ -130,7 +132,8 @@ def render_report(
         title=printable(title or f"{type(model).__name__}: what it learned"),
         summary=summary,
         effects=effects_of(everything, summary.effects, training_ranges(model.columns_)),
-        table=summary.effects.head(MOST_LINES),
+        table=lines,
+        n_lines=sum(line is not None for line, _ in lines),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
         columns=[printable(variable.name) for variable in model.columns_.variables],
@@ -146,7 +149,7 @@ def render_report(
         scores=scores,
         disagreement=predictions.disagreement(),
         everything=everything,
-        used=used.head(MOST_LINES),
+        used=used.head(MOST_COVARIATES),
         n_used=len(used),
         largest=float(used["contribution"].max()) if len(used) else 1.0,
         graph=path_graph(network, everything.covariates),

@@ -26,7 +26,9 @@ function shown(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   let text;
-  if (size >= 1000 && size < 1e6) text = Math.round(value).toLocaleString("en-US");
+  if (size >= 1000 && size < 1e6) {
+    text = Math.round(value).toLocaleString("en-US", { useGrouping: size >= 10000 });
+  }
   else if (size >= 1e6 || size < 1e-4) text = value.toExponential(2);
   else text = String(Number(value.toPrecision(3)));
   return text.replace("-", "\u2212");
