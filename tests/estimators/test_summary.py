@@ -130,3 +130,55 @@ def test_json_holds_both_tables(model):
 def test_an_unknown_table_is_named(model):
     with pytest.raises(ValueError, match="table='weights'"):
         model.summary().to_frame("weights")
+
+
+def test_a_linear_result_prints_as_a_regression():
+    """Coefficients, their standard deviations and the intercept of least squares."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": rng.normal(5, 2, 400), "b": rng.normal(size=400)})
+    X["kind"] = rng.choice(["u", "v"], 400, p=[0.7, 0.3])
+    y = 3 + 2 * X["a"] - X["b"] + 4 * (X["kind"] == "v") + 0.5 * rng.normal(size=400)
+    model = ISLaBRegressor(random_state=0, n_draws=300, n_restarts=1).fit(X, y)
+    summary = model.summary()
+    assert summary.linear
+    assert summary.facts["reads as"] == "a linear regression"
+    design = np.column_stack([np.ones(400), X["a"], X["b"], X["kind"] == "v"])
+    exact, *_ = np.linalg.lstsq(design, y, rcond=None)
+    spread = np.sqrt(0.25 * np.diag(np.linalg.inv(design.T @ design)))
+    assert float(summary.facts["intercept"].split()[0]) == pytest.approx(exact[0], abs=0.1)
+    frame = summary.to_frame().set_index("term").loc[["a", "b", "kind: v vs u"]]
+    np.testing.assert_allclose(frame["effect"], exact[1:], atol=0.05)
+    np.testing.assert_allclose(frame["effect_sd"], spread[1:], rtol=0.3)
+    head = next(line for line in str(summary).splitlines() if line.startswith("  variable"))
+    assert head.split()[:4] == ["variable", "coefficient", "sd", "interval"]
+
+
+def test_a_bent_result_has_effects_and_no_intercept(data):
+    X, _ = data
+    y = 4 * np.abs(X["a"]) + 0.1 * np.random.default_rng(0).normal(size=len(X))
+    summary = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y).summary()
+    assert not summary.linear
+    assert "intercept" not in summary.facts
+    assert "coefficient" not in str(summary)
+
+
+def test_a_variable_of_many_levels_does_not_hide_the_others():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"a": rng.normal(size=900), "place": rng.choice(list("abcdefghijklmnop"), 900)}
+    )
+    level = X["place"].map(dict(zip("abcdefghijklmnop", np.linspace(-4, 4, 16), strict=True)))
+    y = level + X["a"] + 0.2 * rng.normal(size=900)
+    summary = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y).summary(X, y)
+    lines = str(summary).splitlines()
+    assert sum(line.startswith("  place: ") for line in lines) == 5
+    left = len(summary.to_frame()) - 5 - 1
+    assert f"    ... {left} smaller" in [line.rstrip() for line in lines]
+    assert any(line.startswith("  a ") for line in lines)
+    shares = [line.split()[-1] for line in lines if line.startswith(("  place: ", "  a "))]
+    assert sum("%" in share for share in shares) == 2
+
+
+def test_notes_tell_over_what_effects_are(model, data):
+    assert "of the typical row" in str(model.summary())
+    assert "averaged over rows" in str(model.summary(data[0]))
