@@ -8,7 +8,7 @@ from islab.report.environment import render
 
 def page(**content):
     defaults = {"title": "t", "n_methods": 1, "task": "t", "scores": "", "failures": {}}
-    nothing = {"notes": [], "picture": None, "inclusion": None}
+    nothing = {"notes": [], "picture": None, "inclusion": None, "differences": None}
     return render("comparison.html", **{**defaults, **nothing, **content})
 
 
