@@ -20,7 +20,15 @@ def test_text_of_the_user_is_escaped():
 
 def test_a_page_without_some_of_its_content_is_an_error():
     with pytest.raises(UndefinedError, match="failures"):
-        render("comparison.html", title="t", n_methods=1, task="t", scores="", notes=[])
+        render(
+            "comparison.html",
+            title="t",
+            n_methods=1,
+            task="t",
+            scores="",
+            notes=[],
+            differences=None,
+        )
 
 
 def test_every_page_forbids_to_load_anything():
