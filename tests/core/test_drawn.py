@@ -335,3 +335,60 @@ def test_networks_that_do_not_fit_together_are_refused(name, value, message):
     compiled.Networks(**given)
     with pytest.raises(ValueError, match=message):
         compiled.Networks(**given | {name: value})
+
+
+# -- sums over rows ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(compiled is None, reason="needs compiled code")
+@given(architectures(), SEEDS, st.sampled_from(SETS), st.sampled_from([0, 1, 70, 2100]))
+@settings(max_examples=60, deadline=None)
+def test_sums_are_those_of_the_jacobian(net, seed, how, n_rows):
+    with computing(how):
+        networks, weights, biases = drawn(net, seed, n_draws=2)
+        x = rows_of(net, seed, n_rows)
+        rng = np.random.default_rng(seed)
+        residuals = rng.normal(size=(2, 2, n_rows, net.n_outputs))
+        roots = rng.normal(size=(3, 2, n_rows, net.n_outputs))
+        gradients, curvatures = networks.newton_sums(x, residuals, roots)
+        parameters = networks.parameters
+    at, square = 0, 0
+    for draw, (edges, units) in enumerate(parameters):
+        size = len(edges) + len(units)
+        jacobian = dense_jacobian(net, weights[draw], biases[draw], x)
+        own = np.concatenate([networks.slots[edges], net.n_weights + units])
+        jacobian = jacobian[..., own]
+        slope = np.einsum("rop,kro->kp", jacobian, residuals[:, draw])
+        columns = np.einsum("rop,kro->krp", jacobian, roots[:, draw]).reshape(-1, size)
+        np.testing.assert_allclose(gradients[:, at : at + size], slope, rtol=1e-9, atol=1e-9)
+        found = curvatures[square : square + size**2].reshape(size, size)
+        np.testing.assert_allclose(found, columns.T @ columns, rtol=1e-9, atol=1e-9)
+        at, square = at + size, square + size**2
+    assert (gradients.shape[1], len(curvatures)) == (at, square)
+
+
+def dense_jacobian(net, weights, biases, x):
+    """Derivatives of the outputs by all weights and biases, (rows, outputs, parameters)."""
+    act = families.activation(net.activation)
+    sources, targets = net.ends
+    n_hidden = net.n_units - net.n_outputs
+    values = np.zeros((len(x), net.n_covariates + net.n_units))
+    values[:, : net.n_covariates] = x
+    sums = np.zeros((len(x), net.n_units))
+    for unit in range(net.n_units):
+        own = targets == unit
+        sums[:, unit] = biases[unit] + values[:, sources[own]] @ weights[own]
+        if unit < n_hidden:
+            values[:, net.n_covariates + unit] = act.value(sums[:, unit])
+    found = np.zeros((len(x), net.n_outputs, net.n_weights + net.n_units))
+    for output in range(net.n_outputs):
+        flow = np.zeros((len(x), net.n_units))
+        flow[:, n_hidden + output] = 1
+        for unit in reversed(range(n_hidden)):
+            sent = sources == net.n_covariates + unit
+            flow[:, unit] = (flow[:, targets[sent]] @ weights[sent]) * act.slope(
+                sums[:, unit], act.value(sums[:, unit])
+            )
+        found[:, output, : net.n_weights] = values[:, sources] * flow[:, targets]
+        found[:, output, net.n_weights :] = flow
+    return found

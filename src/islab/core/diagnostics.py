@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.mixing import bulk_size, mean_error, rhat
-from islab.core.sampled import SampledPosterior
+from islab.core.sampled import AllRows, SampledPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,12 +41,15 @@ class Diagnostics:
         Share, draws, mean log likelihood and mean number of used weights of each chain.
     pareto_k : float
         Share of training rows whose leave-one-out density is unreliable (Pareto k above 0.7).
+    all_rows : AllRows, optional
+        How weights were learned, if chains saw some of the rows only.
     """
 
     quantities: pd.DataFrame
     moves: pd.DataFrame
     chains: pd.DataFrame
     pareto_k: float
+    all_rows: AllRows | None = None
 
     def to_frame(self, table: str = "quantities") -> pd.DataFrame:
         """One of the tables: ``"quantities"``, ``"moves"`` or ``"chains"``."""
@@ -74,6 +77,8 @@ class Diagnostics:
 
     def __str__(self) -> str:
         parts = [self.words, "", self.quantities.to_string(float_format="{:.3g}".format)]
+        if self.all_rows is not None:
+            parts.insert(1, self.all_rows.words)
         parts += ["", self.moves.to_string(float_format="{:.2f}".format)]
         return "\n".join([*parts, "", self.chains.to_string(float_format="{:.3g}".format)])
 
@@ -82,7 +87,8 @@ class Diagnostics:
     def _repr_html_(self) -> str:
         tables = (self.quantities, self.moves, self.chains)
         shown = "".join(table.to_html(float_format="{:.3g}".format) for table in tables)
-        return f"<div><p>{escape(self.words)}</p>{shown}</div>"
+        lines = [self.words] if self.all_rows is None else [self.words, self.all_rows.words]
+        return f"<div><p>{'<br>'.join(map(escape, lines))}</p>{shown}</div>"
 
 
 def diagnose(posterior: SampledPosterior) -> Diagnostics:
@@ -110,6 +116,7 @@ def diagnose(posterior: SampledPosterior) -> Diagnostics:
         moves=_moves(posterior),
         chains=_chains(posterior),
         pareto_k=predictions.pareto_k,
+        all_rows=posterior.all_rows,
     )
 
 

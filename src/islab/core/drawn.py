@@ -189,6 +189,46 @@ class DrawnNetworks:
         ]
         return np.swapaxes(np.concatenate(found), -1, -2)
 
+    # -- sums over rows -------------------------------------------------------------------
+
+    def newton_sums(self, x: Float, residuals: Float, roots: Float) -> tuple[Float, Float]:
+        """Gradients and curvatures by the parameters, summed over standardised rows.
+
+        Only in compiled code.
+
+        Parameters
+        ----------
+        x : (rows, covariates)
+        residuals : (any, draws, rows, outputs)
+            Derivatives by the predictor. A gradient is the sum of J' r, with the Jacobian J of the
+            predictor by the parameters.
+        roots : (any, draws, rows, outputs)
+            A curvature is the sum over roots and rows of the outer products of J' root.
+
+        Returns
+        -------
+        gradients : (any, parameters of all draws)
+        curvatures : (squared numbers of parameters of all draws,)
+            One square after the other.
+        """
+        return self._compiled_or_raise().newton_sums(self._checked(x), residuals, roots)
+
+    @cached_property
+    def parameters(self) -> list[tuple[Index, Index]]:
+        """For each draw its parameters as sums have them: edges, then units with their biases.
+
+        Edges are positions in :attr:`slots`; those that lead to no output are left out.
+        """
+        compiled = self._compiled_or_raise()
+        ends = np.cumsum(compiled.sizes.ravel())[:-1]
+        parts = [part.astype(np.intp) for part in np.split(compiled.parameters, ends)]
+        return list(zip(parts[::2], parts[1::2], strict=True))
+
+    def _compiled_or_raise(self) -> Networks:
+        if self._compiled is None:
+            raise RuntimeError("Got no compiled module, expected one to sum over rows.")
+        return self._compiled
+
     # -- how ------------------------------------------------------------------------------
 
     @cached_property

@@ -21,6 +21,7 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 LARGEST_DRIFT = 0.8  # between the halves of a chain, in standard deviations
+LARGEST_PARETO_K = 0.7
 LEAST_LOSS, LEAST_LOSS_OF_A_ROW = 4.0, 0.1  # nats
 
 
@@ -214,6 +215,47 @@ class PredictionMixing:
     pareto_k: float
 
 
+@dataclass(frozen=True)
+class AllRows:
+    """How weights were learned where chains could not see all rows.
+
+    Given a structure the posterior of the weights is a Gaussian at their mode given all rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        That the weights were learned from.
+    n_sampled : int
+        On which chains drew the structures.
+    n_structures : int
+        In the posterior.
+    promised : float
+        Log posterior density that a further step to the mode promises, at most.
+    pareto_k : float
+        Of importance weights of the draws; above 0.7 the Gaussian is a poor approximation.
+    """
+
+    n_rows: int
+    n_sampled: int
+    n_structures: int
+    promised: float
+    pareto_k: float
+
+    @property
+    def good(self) -> bool:
+        """Whether the Gaussian is close to the posterior."""
+        return self.pareto_k <= LARGEST_PARETO_K
+
+    @property
+    def words(self) -> str:
+        """One line to print."""
+        line = (
+            f"structures from {self.n_sampled:,} rows, weights from all {self.n_rows:,} by a "
+            f"Gaussian at their mode (Pareto k {self.pareto_k:.2f}"
+        )
+        return f"{line})" if self.good else f"{line}, above 0.7: intervals are rough)"
+
+
 UNKNOWN_MIXING = PredictionMixing(np.nan, np.nan, np.nan)
 
 
@@ -239,6 +281,8 @@ class SampledPosterior:
         What that network loses against all draws.
     mixing : PredictionMixing
         How well the chains agree in what they predict.
+    all_rows : AllRows, optional
+        How weights were learned, if chains saw some of the rows only.
     n_weights_initial : int
         Weights of the architecture that training began with.
     scale : Scale, optional
@@ -252,6 +296,7 @@ class SampledPosterior:
     network: SparseNetwork | None = None
     price: ReadingPrice | None = None
     mixing: PredictionMixing = UNKNOWN_MIXING
+    all_rows: AllRows | None = None
     n_weights_initial: int = 0
     scale: Scale | None = None
 

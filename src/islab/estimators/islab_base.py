@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from islab.core.sparse import SparseNetwork
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
+    MOST_ROWS,
     START_SPARSITY,
     chosen_posterior,
     sampling_plan,
@@ -32,6 +34,17 @@ from islab.learn.fit import Fit
 from islab.learn.fit import fit as fit_recipe
 from islab.learn.recipe import Recipe
 from islab.learn.sample import sample_posterior
+from islab.learn.scale import (
+    FIRST_ROWS,
+    FRESH_ROWS,
+    ArrayRows,
+    Rows,
+    SeenRows,
+    grow,
+    posterior_of_all,
+    rows_of,
+    shuffled,
+)
 
 
 class ISLaBEstimator(NetworkEstimator):
@@ -113,6 +126,8 @@ class ISLaBEstimator(NetworkEstimator):
         kind = chosen_posterior(self.get_params(deep=False), likelihood, learned)
         if kind == "sampled" and not varies.any():
             kind = "independent"  # There is nothing that a chain could choose.
+        if kind == "sampled" and (learned.whole is not None or learned.n_rows > MOST_ROWS):
+            return self._sample_some(learned, likelihood, varies, seed)
         found, recipe = self._search(learned, likelihood, kind, seed)
         whole = Architecture(len(varies), recipe.hidden, problem.y.shape[1], recipe.input_skip)
         if kind == "sampled" and not found.interrupted:
@@ -196,6 +211,50 @@ class ISLaBEstimator(NetworkEstimator):
     @property
     def _standardizes(self) -> bool:
         return Training.of(self.training).standardize
+
+    def _sample_some(self, problem: Problem, likelihood: str, varies: Mask, seed: int) -> Learned:
+        """Chains on as many rows as their structure needs; weights given all rows."""
+        columns = learnable(varies)
+        rows: Rows = ArrayRows(problem, self.n_jobs)
+        if problem.whole is not None:
+            rows = SeenRows(problem.whole, columns, likelihood)
+        sample = shuffled(problem, MOST_ROWS + FRESH_ROWS, seed)
+        first = rows_of(sample, slice(0, FIRST_ROWS))
+        found, recipe = self._search(first, likelihood, "sampled", seed)
+        net = replace(found.posterior.architecture, hidden=recipe.hidden)
+        grown = grow(
+            sample,
+            likelihood,
+            net,
+            starting_networks(found),
+            partial(sampling_plan, self.get_params(deep=False)),
+            seed=seed,
+            n_jobs=self.n_jobs,
+        )
+        plan = sampling_plan(self.get_params(deep=False), grown.rows, grown.networks)
+        posterior, interrupted = sample_posterior(
+            grown.rows,
+            likelihood,
+            net,
+            grown.networks,
+            plan,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
+        )
+        whole = posterior_of_all(
+            posterior,
+            grown.rows,
+            sample,
+            rows,
+            seed=seed,
+            df=plan.prior.df,
+            n_jobs=self.n_jobs,
+        )
+        wide = whole.over_columns(np.flatnonzero(columns), len(varies))
+        return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
 
     # -- chains ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ LIKELIHOODS = (
     *("student_t", "heteroscedastic", "zero_inflated_poisson", "zero_inflated_negative_binomial"),
 )
 ACTIVATIONS = ("leaky_relu", "relu", "identity", "sigmoid", "tanh")
-# Beyond these a step of a chain takes too long.
+# Beyond these a step of a chain takes too long; of more rows chains see a part.
 MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 
 # Variational runs find where chains start: they may use too many weights, but not too few.
@@ -40,6 +40,12 @@ def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) 
         raise ValueError(
             "Got a column that shall be increasing or decreasing with several classes, which have "
             "no order; try an ordered Categorical."
+        )
+    some = problem.whole is not None or problem.n_rows > MOST_ROWS
+    if signed and some and name in ("auto", "sampled"):
+        raise ValueError(
+            "Got a constraint on directions or interactions and more rows than chains can see "
+            f"({MOST_ROWS:,}), where draws need not keep to it; try a sample of the rows."
         )
     if name not in ("auto", "sampled"):
         if signed:
@@ -93,8 +99,9 @@ def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
         kernel = families.activation(activation).kernel
         if kernel is None or kernel.name not in ACTIVATIONS:
             return f"does not know the activation {activation!r}"
-    products = n_rows * n_covariates**2 * problem.y.shape[1]
-    if n_rows > MOST_ROWS or n_covariates > MOST_COVARIATES or products > MOST_PRODUCTS * 50:
+    seen = min(n_rows, MOST_ROWS)
+    products = seen * n_covariates**2 * problem.y.shape[1]
+    if n_covariates > MOST_COVARIATES or products > MOST_PRODUCTS * 50:
         return f"takes too long for {n_rows} rows and {n_covariates} columns"
     return None
 

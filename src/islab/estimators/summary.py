@@ -383,6 +383,8 @@ def _chains(posterior: Any) -> dict[str, str]:
     if not isinstance(posterior, SampledPosterior):
         return {}
     facts = {"chains": diagnose(posterior).words}
+    if posterior.all_rows is not None:
+        facts["rows"] = posterior.all_rows.words
     if posterior.price is not None:
         facts["readable network"] = posterior.price.words
     return facts

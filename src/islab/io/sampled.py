@@ -9,10 +9,16 @@ import numpy as np
 from msgspec import structs
 
 from islab.core.architecture import Architecture
-from islab.core.sampled import ChainDraws, PredictionMixing, ReadingPrice, SampledPosterior
+from islab.core.sampled import (
+    AllRows,
+    ChainDraws,
+    PredictionMixing,
+    ReadingPrice,
+    SampledPosterior,
+)
 from islab.core.scale import Scale
 from islab.io.networks import Arrays, architecture_of, arrays_of, check_size, n_noise, read_network
-from islab.io.schema import Held, SampledRecord
+from islab.io.schema import AllRowsRecord, Held, SampledRecord
 
 NETWORK = "network/"
 
@@ -28,6 +34,7 @@ def sampled_state(posterior: SampledPosterior) -> tuple[dict[str, Any], Arrays]:
             name: value if np.isfinite(value) else None
             for name, value in asdict(posterior.mixing).items()
         },
+        "all_rows": _all_rows_state(posterior.all_rows),
         "network": {
             "architecture": asdict(network.architecture),
             "likelihood": network.likelihood,
@@ -104,6 +111,19 @@ def read_sampled(
                 for name, value in structs.asdict(record.mixing).items()
             }
         ),
+        all_rows=None if record.all_rows is None else _all_rows(record.all_rows),
         n_weights_initial=network.n_weights_initial,
         scale=scale,
     )
+
+
+def _all_rows_state(found: AllRows | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    k = found.pareto_k if np.isfinite(found.pareto_k) else None
+    return {**asdict(found), "pareto_k": k}
+
+
+def _all_rows(record: AllRowsRecord) -> AllRows:
+    k = np.inf if record.pareto_k is None else record.pareto_k
+    return AllRows(**{**structs.asdict(record), "pareto_k": k})

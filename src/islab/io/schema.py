@@ -135,6 +135,16 @@ class MixingRecord(Struct, frozen=True):
     pareto_k: float | None = None
 
 
+class AllRowsRecord(Struct):
+    """How weights were learned from more rows than chains have seen."""
+
+    n_rows: Annotated[int, Meta(ge=1, lt=2**53)]
+    n_sampled: Annotated[int, Meta(ge=1, lt=2**53)]
+    n_structures: Size
+    promised: float
+    pareto_k: float | None = None
+
+
 class SampledRecord(Struct):
     """Draws of chains and the network that was chosen from them."""
 
@@ -143,6 +153,7 @@ class SampledRecord(Struct):
     network: NetworkRecord
     price: PriceRecord | None = None
     mixing: MixingRecord = MixingRecord()
+    all_rows: AllRowsRecord | None = None
 
 
 class OffsetRecord(Struct):

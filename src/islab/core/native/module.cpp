@@ -142,12 +142,13 @@ class Draw {
 
     // `position` says where each covariate stands among the used ones.
     void append_to(Networks& net, const std::vector<std::int32_t>& position, const double* weights,
-                   const double* biases) {
+                   const double* biases, std::size_t given) {
         std::size_t n_units = 0;
         for (std::size_t u = 0; u < wiring.units; ++u) {
             if (!leads[u]) continue;
             number[u] = net.used.size() + n_units++;
             net.bias.push_back(biases[u]);
+            net.given_unit.push_back(u);
             for (std::size_t k = first[u]; k < first[u + 1]; ++k) {
                 const std::size_t source = ends[order[k]].first;
                 net.source.push_back(
@@ -155,6 +156,7 @@ class Draw {
                         ? position[source]
                         : static_cast<std::int32_t>(number[source - wiring.covariates]));
                 net.weight.push_back(weights[order[k]]);
+                net.given_edge.push_back(given + order[k]);
             }
             net.first_edge.push_back(net.source.size());
         }
@@ -208,7 +210,8 @@ Networks make_networks(const Wiring& wiring, std::size_t outputs, const Longs& s
     net.first_edge.push_back(0);
     for (std::size_t d = 0; d < n_draws; ++d) {
         const long long from = read(d);
-        draw.append_to(net, position, weights.data() + from, biases.data() + d * wiring.units);
+        draw.append_to(net, position, weights.data() + from, biases.data() + d * wiring.units,
+                       static_cast<std::size_t>(from));
     }
     return net;
 }
@@ -242,9 +245,57 @@ class PyNetworks {
         net.constant = constant;
     }
 
-    py::array_t<long long> used() const {
-        const std::vector<long long> columns(net.used.begin(), net.used.end());
-        return py::array_t<long long>(static_cast<py::ssize_t>(columns.size()), columns.data());
+    py::array_t<long long> used() const { return whole_numbers(net.used); }
+
+    // For each parameter of each draw, edges first, the edge or the unit as given.
+    py::array_t<long long> parameters() const {
+        std::vector<std::size_t> found;
+        for (std::size_t d = 0; d < net.draws; ++d) {
+            const std::size_t first = net.first_unit[d], last = net.first_unit[d + 1];
+            found.insert(found.end(), net.given_edge.begin() + net.first_edge[first],
+                         net.given_edge.begin() + net.first_edge[last]);
+            found.insert(found.end(), net.given_unit.begin() + first,
+                         net.given_unit.begin() + last);
+        }
+        return whole_numbers(found);
+    }
+
+    // How many of them each draw has, (draws, 2).
+    py::array_t<long long> sizes() const {
+        std::vector<std::size_t> found;
+        for (std::size_t d = 0; d < net.draws; ++d) {
+            const std::size_t first = net.first_unit[d], last = net.first_unit[d + 1];
+            found.push_back(net.first_edge[last] - net.first_edge[first]);
+            found.push_back(last - first);
+        }
+        return whole_numbers(found).reshape({static_cast<py::ssize_t>(net.draws), py::ssize_t{2}});
+    }
+
+    py::tuple newton_sums(const Doubles& x, const Doubles& residuals, const Doubles& roots) const {
+        const Rows rows = rows_of(x, net.covariates);
+        for (const Doubles* each : {&residuals, &roots})
+            require(each->ndim() == 4 && static_cast<std::size_t>(each->shape(1)) == net.draws &&
+                        static_cast<std::size_t>(each->shape(2)) == rows.n &&
+                        static_cast<std::size_t>(each->shape(3)) == net.outputs,
+                    "residuals and roots must be (any, draws, rows, outputs)");
+        const auto n_residuals = static_cast<std::size_t>(residuals.shape(0));
+        std::size_t all = 0, squares = 0;
+        for (std::size_t d = 0; d < net.draws; ++d) {
+            const std::size_t first = net.first_unit[d], last = net.first_unit[d + 1];
+            const std::size_t n = net.first_edge[last] - net.first_edge[first] + last - first;
+            all += n;
+            squares += n * n;
+        }
+        py::array_t<double> gradient = empty({n_residuals, all}), curvature = empty({squares});
+        double *slope = gradient.mutable_data(), *bend = curvature.mutable_data();
+        std::fill(slope, slope + n_residuals * all, 0.0);
+        std::fill(bend, bend + squares, 0.0);
+        {
+            py::gil_scoped_release release;
+            kernels.newton_sums(net, rows, residuals.data(), n_residuals, roots.data(),
+                                static_cast<std::size_t>(roots.shape(0)), slope, bend);
+        }
+        return py::make_tuple(gradient, curvature);
     }
 
     py::array_t<double> predictor(const Doubles& x) const {
@@ -285,6 +336,11 @@ class PyNetworks {
    private:
     const Kernels& kernels;
     Networks net;
+
+    static py::array_t<long long> whole_numbers(const std::vector<std::size_t>& numbers) {
+        const std::vector<long long> found(numbers.begin(), numbers.end());
+        return py::array_t<long long>(static_cast<py::ssize_t>(found.size()), found.data());
+    }
 };
 
 struct Matrix {
@@ -399,6 +455,10 @@ PYBIND11_MODULE(_networks, m) {
              py::arg("input_skip"), py::arg("activation"), py::arg("constant"), py::arg("slots"),
              py::arg("weights"), py::arg("ends"), py::arg("biases"), py::arg("instructions"))
         .def_property_readonly("used", &PyNetworks::used)
+        .def_property_readonly("parameters", &PyNetworks::parameters)
+        .def_property_readonly("sizes", &PyNetworks::sizes)
+        .def("newton_sums", &PyNetworks::newton_sums, py::arg("x"), py::arg("residuals"),
+             py::arg("roots"))
         .def("predictor", &PyNetworks::predictor, py::arg("x"))
         .def("slopes", &PyNetworks::slopes, py::arg("x"))
         .def("contributions", &PyNetworks::contributions, py::arg("start"), py::arg("end"));

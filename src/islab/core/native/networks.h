@@ -33,6 +33,8 @@ struct Networks {
     std::vector<std::int32_t> source;
     std::vector<double> weight;
     std::size_t most_units = 0;  // of a draw
+    // Where each edge stood among those that were given, and each unit in the architecture.
+    std::vector<std::size_t> given_edge, given_unit;
 
     std::size_t n_units(std::size_t draw) const { return first_unit[draw + 1] - first_unit[draw]; }
     std::size_t n_hidden(std::size_t draw) const { return n_units(draw) - outputs; }
@@ -67,6 +69,12 @@ struct Kernels {
     // Of piecewise-linear networks, (draws, rows, used covariates, outputs): the gradient's mean
     // on the straight way from start to end, times its length in each covariate.
     void (*contributions)(const Networks&, const Rows& start, const Rows& end, double* out);
+    // Sums over rows, see sums.h. Residuals are (n_residuals, draws, rows, outputs), roots
+    // (n_roots, draws, rows, outputs). The gradients, those of all draws for each residual, and the
+    // curvatures, a square for each draw, are added to what is there.
+    void (*newton_sums)(const Networks&, const Rows&, const double* residuals,
+                        std::size_t n_residuals, const double* roots, std::size_t n_roots,
+                        double* gradient, double* curvature);
     // Quantile of equal mixtures of one kind of distribution about each centre, (columns).
     // `reach` is the quantile of that distribution.
     void (*location_quantile)(Location, const double* centres, Spread inverse_scale,

@@ -22,6 +22,7 @@
 
 #include "evaluation.h"
 #include "mixtures.h"
+#include "sums.h"
 
 #ifdef __clang__
 #pragma clang attribute pop
@@ -33,6 +34,7 @@ const Kernels kernels{AllActivations::families,
                       predictor,
                       slopes,
                       contributions,
+                      newton_sums,
                       location_quantile,
                       count_quantiles,
                       exponentials};

@@ -4,6 +4,7 @@
 
 #include "evaluation.h"
 #include "mixtures.h"
+#include "sums.h"
 
 namespace islab::networks::baseline {
 const Kernels kernels{AllActivations::families,
@@ -11,6 +12,7 @@ const Kernels kernels{AllActivations::families,
                       predictor,
                       slopes,
                       contributions,
+                      newton_sums,
                       location_quantile,
                       count_quantiles,
                       exponentials};

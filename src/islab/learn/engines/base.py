@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ class Problem:
         What networks may do with the covariates.
     groups : (covariates,) int, optional
         The variable that each covariate belongs to; each is one of its own if not given.
+    whole : Rows, optional
+        All rows, where those in ``x`` are a sample of them: see :mod:`islab.learn.scale`. They
+        have all covariates, and each target once.
     """
 
     x: Float
@@ -50,6 +53,7 @@ class Problem:
     offset: Float | None = None
     limits: Limits | None = None
     groups: NDArray[np.intp] | None = None
+    whole: Any = None
 
     def __post_init__(self) -> None:
         for name, array in (("x", self.x), ("y", self.y)):
