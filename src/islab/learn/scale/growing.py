@@ -69,7 +69,7 @@ def grow(
     seen = rows_of(sample, slice(0, sample.n_rows - n_fresh))
     fresh = rows_of(sample, slice(sample.n_rows - n_fresh, None))
     best: Grown | None = None
-    before = np.zeros(n_fresh)
+    before: Float = np.zeros(n_fresh)
     for size in sizes(seen.n_rows):
         rows = rows_of(seen, slice(0, size))
         own_plan = plan(rows, list(networks))
