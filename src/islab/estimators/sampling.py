@@ -27,8 +27,8 @@ START_SPARSITY = 0.25
 CERTAIN = 1e6
 HIDDEN_WIDTH = 20.0  # of the default network
 DRAWS = 900  # of all chains
-WORK = 5e7  # rows times weights that the steps of a chain may go through
-FEWEST_STEPS, MOST_STEPS = 150, 1400
+WORK = 2e7  # rows times columns that the steps of a chain may go through
+FEWEST_STEPS, MOST_STEPS = 150, 600
 
 
 def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) -> str:
@@ -128,8 +128,9 @@ def sampling_plan(
         prior |= {"tau_shape": CERTAIN, "tau_scale": CERTAIN * variance}
     if params["slab_df"] is not None:
         prior["df"] = float(params["slab_df"])
-    weights = max(len(n.edges) for n in networks) + problem.x.shape[1] * problem.y.shape[1]
-    most_steps = int(min(max(WORK / (problem.n_rows * weights), FEWEST_STEPS), MOST_STEPS))
+    units = max(sum(network.architecture.hidden) for network in networks)
+    columns = (problem.x.shape[1] + units) * problem.y.shape[1]
+    most_steps = int(min(max(WORK / (problem.n_rows * columns), FEWEST_STEPS), MOST_STEPS))
     n_draws = -(-DRAWS // len(networks))
     n_warm_up = min(n_draws, most_steps) // 3
     return SamplingPlan(

@@ -90,10 +90,10 @@ class Effort:
     """
 
     toggles: int = 40
-    edges: int = 8
+    edges: int = 4
     units: int = 2
-    parts: int = 6
-    largest_part: int = 40
+    parts: int = 4
+    largest_part: int = 20
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,9 @@ Float = NDArray[np.floating]
 Index = NDArray[np.intp]
 
 CHAINS_TRIED = 2
-FIXED = Effort(toggles=0, edges=0, units=0)
-TRIAL_WARM_UP, TRIAL_DRAWS = 40, 100
-SEARCH = Effort(edges=16, units=4, parts=4)
+FIXED = Effort(toggles=0, edges=0, units=0, largest_part=40)
+TRIAL_WARM_UP, TRIAL_DRAWS = 30, 70
+SEARCH = Effort(edges=8, units=4, parts=2)
 SEARCH_WARM_UP, SEARCH_DRAWS = 80, 60
 
 

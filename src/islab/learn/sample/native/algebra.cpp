@@ -9,9 +9,13 @@ namespace {
 #if defined(__GNUC__)
 
 typedef double Lanes __attribute__((vector_size(32), aligned(8)));
+typedef float SingleLanes __attribute__((vector_size(32), aligned(4)));
 constexpr std::size_t lanes = 4;
 
 inline double total(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
+inline double total(const SingleLanes& a) {
+    return double((a[0] + a[1]) + (a[2] + a[3])) + double((a[4] + a[5]) + (a[6] + a[7]));
+}
 
 typedef long long Words __attribute__((vector_size(32)));
 
@@ -42,9 +46,10 @@ inline __attribute__((always_inline)) void exponential(Lanes& a) {
 #else  // Compilers without vector types: one number at a time.
 
 typedef double Lanes;
+typedef float SingleLanes;
 constexpr std::size_t lanes = 1;
 
-inline double total(const Lanes& a) { return a; }
+inline double total(double a) { return a; }
 inline void exponential(Lanes& a) { a = std::exp(a); }
 
 #endif
@@ -98,20 +103,103 @@ void exponentials(double* out, const double* a, std::size_t n) {
     for (std::size_t k = i; k < n; ++k) out[k] = rest[k - i];
 }
 
+ISLAB_FOR_EACH_PROCESSOR
+double scaled_column(float* out, const float* factor, const float* pull, const double* a,
+                     std::size_t n) {
+    constexpr std::size_t at_once = 16;
+    float sums[at_once] = {};
+    std::size_t i = 0;
+    for (; i + at_once <= n; i += at_once)
+        for (std::size_t k = 0; k < at_once; ++k) {
+            const float value = static_cast<float>(a[i + k]);
+            out[i + k] = factor[i + k] * value;
+            sums[k] += pull[i + k] * value;
+        }
+    double sum = 0;
+    for (float value : sums) sum += value;
+    for (; i < n; ++i) {
+        out[i] = factor[i] * static_cast<float>(a[i]);
+        sum += pull[i] * a[i];
+    }
+    return sum;
+}
+
 namespace {
+
+template <bool absolute, class Number>
+inline __attribute__((always_inline)) Sums both_sums(const float* pull, const float* stiffness,
+                                                     const Number* a, std::size_t n) {
+    constexpr std::size_t at_once = 16;
+    float first[at_once] = {}, second[at_once] = {};
+    Sums sums{0, 0};
+    std::size_t i = 0;
+    for (; i + at_once <= n; i += at_once)
+        for (std::size_t k = 0; k < at_once; ++k) {
+            float value = static_cast<float>(a[i + k]);
+            if (absolute) value = std::abs(value);
+            first[k] += pull[i + k] * value;
+            second[k] += stiffness[i + k] * value * value;
+        }
+    for (std::size_t k = 0; k < at_once; ++k) {
+        sums.pull += first[k];
+        sums.stiffness += second[k];
+    }
+    for (; i < n; ++i) {
+        float value = static_cast<float>(a[i]);
+        if (absolute) value = std::abs(value);
+        sums.pull += pull[i] * value;
+        sums.stiffness += stiffness[i] * value * value;
+    }
+    return sums;
+}
+
+}  // namespace
+
+ISLAB_FOR_EACH_PROCESSOR
+Sums newton_sums(const float* pull, const float* stiffness, const float* a, std::size_t n) {
+    return both_sums<false>(pull, stiffness, a, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n) {
+    return both_sums<false>(pull, stiffness, a, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+Sums bend_sums(const float* pull, const float* stiffness, const float* a, std::size_t n) {
+    return both_sums<true>(pull, stiffness, a, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void multiply(double* out, const double* a, const double* b, double factor, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) out[i] = a[i] * b[i] * factor;
+}
+
+namespace {
+
+template <class Number>
+struct LanesOf {
+    using type = Lanes;
+};
+template <>
+struct LanesOf<float> {
+    using type = SingleLanes;
+};
 
 // The products of `wide` columns with four others. Twelve sums at once hide the latency of the
 // additions, and each column that is loaded serves several of them.
-template <int wide>
-inline __attribute__((always_inline)) void products(double (*out)[4], const double* const* a,
-                                                    const double* const* b, std::size_t n) {
-    Lanes sums[wide][4] = {};
+template <int wide, class Number>
+inline __attribute__((always_inline)) void products(double (*out)[4], const Number* const* a,
+                                                    const Number* const* b, std::size_t n) {
+    using Run = typename LanesOf<Number>::type;
+    constexpr std::size_t length = sizeof(Run) / sizeof(Number);
+    auto run = [](const Number* from) -> const Run& { return *reinterpret_cast<const Run*>(from); };
+    Run sums[wide][4] = {};
     std::size_t r = 0;
-    for (; r + lanes <= n; r += lanes) {
-        const Lanes y0 = load(b[0] + r), y1 = load(b[1] + r), y2 = load(b[2] + r),
-                    y3 = load(b[3] + r);
+    for (; r + length <= n; r += length) {
+        const Run y0 = run(b[0] + r), y1 = run(b[1] + r), y2 = run(b[2] + r), y3 = run(b[3] + r);
         for (int i = 0; i < wide; ++i) {
-            const Lanes x = load(a[i] + r);
+            const Run x = run(a[i] + r);
             sums[i][0] += x * y0;
             sums[i][1] += x * y1;
             sums[i][2] += x * y2;
@@ -121,24 +209,23 @@ inline __attribute__((always_inline)) void products(double (*out)[4], const doub
     for (int i = 0; i < wide; ++i)
         for (int j = 0; j < 4; ++j) {
             out[i][j] = total(sums[i][j]);
-            for (std::size_t k = r; k < n; ++k) out[i][j] += a[i][k] * b[j][k];
+            for (std::size_t k = r; k < n; ++k) out[i][j] += double(a[i][k]) * b[j][k];
         }
 }
 
-}  // namespace
-
-ISLAB_FOR_EACH_PROCESSOR
-void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
+template <class Number>
+inline __attribute__((always_inline)) void gram(double* out, const Number* const* columns,
+                                                std::size_t size, std::size_t n) {
     constexpr std::size_t tall = 3, wide = 4, rows = 512;  // rows whose columns stay in the cache
     for (std::size_t first = 0; first < n; first += rows) {
         const std::size_t few = n - first < rows ? n - first : rows;
         // Beyond the last column the last one is taken again, and its products are not used.
         auto column = [&](std::size_t i) { return columns[i < size ? i : size - 1] + first; };
         for (std::size_t i = 0; i < size; i += tall) {
-            const double* a[tall] = {column(i), column(i + 1), column(i + 2)};
+            const Number* a[tall] = {column(i), column(i + 1), column(i + 2)};
             const std::size_t last = i + tall < size ? i + tall : size;
             for (std::size_t j = 0; j < last; j += wide) {
-                const double* b[wide] = {column(j), column(j + 1), column(j + 2), column(j + 3)};
+                const Number* b[wide] = {column(j), column(j + 1), column(j + 2), column(j + 3)};
                 double found[tall][wide];
                 products<tall>(found, a, b, few);
                 for (std::size_t p = i; p < last; ++p)
@@ -147,6 +234,18 @@ void add_gram(double* out, const double* const* columns, std::size_t size, std::
             }
         }
     }
+}
+
+}  // namespace
+
+ISLAB_FOR_EACH_PROCESSOR
+void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
+    gram(out, columns, size, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void add_gram(double* out, const float* const* columns, std::size_t size, std::size_t n) {
+    gram(out, columns, size, n);
 }
 
 }  // namespace islab::sample

@@ -13,6 +13,7 @@
 namespace islab::sample {
 
 using Vector = std::vector<double>;
+using Singles = std::vector<float>;
 
 // Processors differ in their widest instructions; the loader chooses. Elsewhere there is one
 // version.
@@ -31,6 +32,20 @@ void exponentials(double* out, const double* a, std::size_t n);
 // out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x
 // size.
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n);
+void add_gram(double* out, const float* const* columns, std::size_t size, std::size_t n);
+// out = factor * a, in single precision; returns the sum of pull * a.
+double scaled_column(float* out, const float* factor, const float* pull, const double* a,
+                     std::size_t n);
+// The sums of pull * a and of stiffness * a squared, in single precision.
+struct Sums {
+    double pull, stiffness;
+};
+Sums newton_sums(const float* pull, const float* stiffness, const float* a, std::size_t n);
+Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n);
+// The same for the absolute values of a.
+Sums bend_sums(const float* pull, const float* stiffness, const float* a, std::size_t n);
+// out = a * b * factor.
+void multiply(double* out, const double* a, const double* b, double factor, std::size_t n);
 
 // The lower Cholesky factor in place; false if the matrix is not positive definite.
 inline bool factorise(Vector& a, std::size_t size) {

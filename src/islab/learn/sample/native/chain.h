@@ -6,39 +6,9 @@
 #include <array>
 
 #include "quadratic.h"
-#include "sweep.h"
+#include "units.h"
 
 namespace islab::sample {
-
-enum Move {
-    toggle_move,
-    swap_out_move,
-    add_move,
-    drop_move,
-    swap_move,
-    birth_move,
-    death_move,
-    unit_move,
-    pair_move,
-    all_move,
-    n_moves
-};
-
-inline const char* move_name(int move) {
-    static const char* names[] = {"toggle output edge", "swap output edge",  "add edge",
-                                  "drop edge",          "swap edge",         "add unit",
-                                  "drop unit",          "weights of a unit", "weights of a pair",
-                                  "all weights"};
-    return names[move];
-}
-
-struct Effort {
-    int toggles = 50;       // structure moves of each Gaussian output
-    int edges = 20;         // of add, drop and swap
-    int units = 4;          // of birth and death
-    int parts = 6;          // hidden units whose weights move, alone or with those they reach
-    int largest_part = 80;  // parameters that move together
-};
 
 class Chain {
    public:
@@ -49,14 +19,14 @@ class Chain {
         if (!model.permitted(s))
             throw std::invalid_argument("the starting network is not within its limits");
         keep.fill(0.0);
-        if (OutputRegression::serves(model)) regression = std::make_unique<OutputRegression>(model);
+        if (OutputRegression::serves(model)) regression = std::make_unique<UnitRegression>(model);
         model.forward(s);
     }
 
     Model& model;
     State s;
     Random random;
-    std::array<long, n_moves> accepted{}, proposed{};
+    Counts counts;
     std::array<double, 3> keep;  // of the moves of weights: 0 is an independent draw
     bool warming = true;
 
@@ -64,16 +34,16 @@ class Chain {
         const Shape& shape = model.shape;
         if (regression)
             for (int o = 0; o < shape.outputs(); ++o) {
-                regression->update(s, o, effort.toggles, random, &accepted[toggle_move],
-                                   &proposed[toggle_move]);
+                regression->update(s, o, effort, random, counts);
                 model.forward(s, {shape.hidden() + o});
             }
         const bool bends = shape.hidden() > 0;
-        // Edges into outputs have moved above; those into hidden units are few.
+        // Most edges have moved above; those into hidden units are few.
         int edges = effort.edges;
         if (regression)
-            edges = std::min(edges, 2 * static_cast<int>(std::count(
-                                            s.alive.begin(), s.alive.begin() + shape.hidden(), 1)));
+            edges = std::min(
+                (edges + 2) / 4,
+                static_cast<int>(std::count(s.alive.begin(), s.alive.begin() + shape.hidden(), 1)));
         for (int t = 0; t < edges; ++t) change_edge();
         if (bends)
             for (int t = 0; t < effort.units; ++t) random.uniform() < 0.5 ? birth() : death();
@@ -84,13 +54,10 @@ class Chain {
     }
 
    private:
-    std::unique_ptr<OutputRegression> regression;
+    std::unique_ptr<UnitRegression> regression;
 
     bool decide(double log_ratio, Move move) {
-        ++proposed[move];
-        const bool yes = std::log(random.uniform()) < log_ratio;
-        accepted[move] += yes;
-        return yes;
+        return counts.add(move, std::log(random.uniform()) < log_ratio);
     }
 
     bool exact(const Part& part) const {
@@ -108,88 +75,51 @@ class Chain {
     // -- edges
     // ----------------------------------------------------------------------------------------------------
 
-    struct Candidate {
-        int source;
-        double weight;  // probability
-    };
-
     // Edges that could be added to a unit, with probabilities that favour those the gradient asks
     // for.
-    std::vector<Candidate> candidates(const State& state, int unit) const {
+    std::vector<EdgeOption> options_for(const State& state, int unit) const {
         const Shape& shape = model.shape;
         const Problem& p = model.problem;
         const std::size_t n = p.n;
         const int outputs = shape.outputs();
-        Vector residual(outputs * n), curvature(outputs * n), pull, stiffness;
-        model.likelihood->derivatives(p, state.f->data(), state.s2, residual.data(),
-                                      curvature.data());
-        if (model.likelihood->softmax())
-            for (std::size_t i = 0; i < outputs * n; ++i)
-                curvature[i] *= p.row_weight(i % n) * (1 - curvature[i]);
-        if (shape.is_output(unit)) {
-            const int o = unit - shape.hidden();
-            pull.assign(&residual[o * n], &residual[o * n] + n);
-            stiffness.assign(&curvature[o * n], &curvature[o * n] + n);
-        } else {
-            const Backward backward(model, state, {unit});
-            const Vector& d = backward.by_unit[unit];
-            pull.assign(n, 0.0);
-            stiffness.assign(n, 0.0);
-            for (int o = 0; o < outputs; ++o)
-                for (std::size_t i = 0; i < n; ++i) {
-                    pull[i] += residual[o * n + i] * d[o * n + i];
-                    stiffness[i] += curvature[o * n + i] * d[o * n + i] * d[o * n + i];
-                }
+        const Slopes& slopes = model.slopes(state);
+        Vector pull(n, 0.0), stiffness(n, 0.0), d;
+        if (!shape.is_output(unit)) d = Backward(model, state, {unit}).by_unit[unit];
+        for (int o = 0; o < outputs; ++o) {
+            if (shape.is_output(unit) && o != unit - shape.hidden()) continue;
+            const double* residual = &slopes.residual[o * n];
+            const double* curvature = &slopes.curvature[o * n];
+            for (std::size_t i = 0; i < n; ++i) {
+                const double slope = d.empty() ? 1.0 : d[o * n + i];
+                const double stiff = model.likelihood->softmax()
+                                         ? curvature[i] * p.row_weight(i) * (1 - curvature[i])
+                                         : curvature[i];
+                pull[i] += residual[i] * slope;
+                stiffness[i] += stiff * slope * slope;
+            }
         }
-        const std::vector<long> k = model.counts(state);
-        const std::vector<int> levels = model.levels(state, unit);
-        std::vector<Candidate> found;
-        double largest = -INFINITY;
-        auto consider = [&](int source) {
-            if (state.edge_to(unit, source) >= 0) return;
-            const double* column = model.source(state, source);
-            const int block = shape.block(unit, source);
-            const double g = dot(pull.data(), column, n);
-            const double h = 1 / state.tau2[block] + dot_squared(stiffness.data(), column, n);
-            const double gain =
-                0.5 * (g * g / h - std::log(h * state.tau2[block])) +
-                model.log_odds(unit, source, k[block],
-                               source < shape.covariates ? levels[shape.group[source]] : 0);
-            found.push_back({source, 0.5 * gain});
-            largest = std::max(largest, found.back().weight);
-        };
-        if (shape.reads_covariates(unit))
-            for (int j = 0; j < shape.covariates; ++j) consider(j);
-        const int layer = shape.layer[unit];
-        if (layer > 0)
-            for (int b = shape.first[layer - 1]; b < shape.first[layer]; ++b)
-                if (state.alive[b]) consider(shape.covariates + b);
-        double sum = 0;
-        for (Candidate& c : found) sum += c.weight = std::exp(c.weight - largest);
-        for (Candidate& c : found)
-            c.weight = 0.7 * c.weight / sum + 0.3 / static_cast<double>(found.size());
-        return found;
+        return edge_options(model, state, unit, Singles(pull.begin(), pull.end()),
+                            Singles(stiffness.begin(), stiffness.end()), model.counts(state));
     }
 
     // A unit that edges may be added to: moves of edges leave their number as it is.
+    // Edges into outputs whose weights are integrated out move elsewhere.
+    int n_open() const { return regression ? model.shape.hidden() : model.shape.units(); }
+
     int living_unit() {
         std::vector<int> living;
-        for (int u = 0; u < model.shape.units(); ++u)
+        for (int u = 0; u < n_open(); ++u)
             if (s.alive[u]) living.push_back(u);
-        return living[random.below(static_cast<int>(living.size()))];
+        return living.empty() ? -1 : living[random.below(static_cast<int>(living.size()))];
     }
 
     double n_living() const {
-        return static_cast<double>(std::count(s.alive.begin(), s.alive.end(), 1));
+        return static_cast<double>(std::count(s.alive.begin(), s.alive.begin() + n_open(), 1));
     }
-
-    struct Place {
-        int unit, position;
-    };
 
     std::vector<Place> droppable(const State& state) const {
         std::vector<Place> found;
-        for (int u = 0; u < model.shape.units(); ++u) {
+        for (int u = 0; u < n_open(); ++u) {
             const auto& edges = state.in[u];
             if (!model.shape.is_output(u) && edges.size() < 2) continue;
             for (std::size_t k = 0; k < edges.size(); ++k) {
@@ -211,8 +141,8 @@ class Chain {
         set_part(next, part, values);
         if (!model.permitted(next)) return -INFINITY;
         model.forward(next, part);
-        double ratio = next.log_likelihood - s.log_likelihood + model.log_structure(next) -
-                       model.log_structure(s);
+        double ratio = model.log_likelihood(next) - model.log_likelihood(s) +
+                       model.log_structure(next) - model.log_structure(s);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
         return ratio - there.log_density(values, there.mean, 0.0);
     }
@@ -224,99 +154,127 @@ class Chain {
         return back.log_density(part_values(s, part), back.mean, 0.0);
     }
 
-    static void erase_edge(State& state, int unit, int source) {
-        auto& edges = state.in[unit];
-        edges.erase(edges.begin() + state.edge_to(unit, source));
-    }
-
+    // The weights into the edge's unit move with it, or stay.
     void change_edge() {
         const double which = random.uniform();
+        const bool alone = random.uniform() < 0.75;
         if (which < 0.4)
-            add_edge();
+            add_edge(alone);
         else if (which < 0.8)
-            drop_edge();
+            drop_edge(alone);
         else
             swap_edge();
     }
 
-    void add_edge() {
-        const Part part{living_unit()};
-        const std::vector<Candidate> options = candidates(s, part[0]);
+    double log_slab(const State& state, int unit, const Edge& e) const {
+        return log_normal(e.weight, 0.0, std::sqrt(model.slab_variance(state, unit, e)));
+    }
+
+    void add_edge(bool alone) {
+        const int unit = living_unit();
+        if (unit < 0) return;
+        const Part part{unit};
+        const std::vector<EdgeOption> options = options_for(s, unit);
         if (options.empty()) return;
-        double left = random.uniform();
-        std::size_t c = 0;
-        while (c + 1 < options.size() && (left -= options[c].weight) > 0) ++c;
+        const EdgeOption& chosen = choose(options, random);
         State start = s, next;
-        start.in[part[0]].push_back({options[c].source, 0.0, slab_mixing()});
-        double ratio = jump(part, std::move(start), next);
-        State back = next;
-        erase_edge(back, part[0], options[c].source);
-        model.forward(back, part);
-        // The other edges keep their order, so values of the reverse move line up with s.
-        ratio += way_back(part, std::move(back));
+        start.in[unit].push_back({chosen.source, 0.0, slab_mixing()});
+        double ratio;
+        if (alone) {
+            next = std::move(start);
+            Edge& e = next.in[unit].back();
+            e.weight = chosen.mean + chosen.sd * random.normal();
+            ratio = log_slab(next, unit, e) - log_normal(e.weight, chosen.mean, chosen.sd);
+            ratio += difference(next, unit);
+        } else {
+            ratio = jump(part, std::move(start), next);
+            State back = next;
+            erase_edge(back, unit, chosen.source);
+            model.forward(back, part);
+            // The other edges keep their order, so values of the reverse move line up with s.
+            ratio += way_back(part, std::move(back));
+        }
         ratio -=
-            std::log(options[c].weight / n_living() * static_cast<double>(droppable(next).size()));
+            std::log(chosen.probability / n_living() * static_cast<double>(droppable(next).size()));
         if (decide(ratio, add_move)) s = std::move(next);
     }
 
-    void drop_edge() {
-        const std::vector<Place> options = droppable(s);
-        if (options.empty()) return;
-        const Place place = options[random.below(static_cast<int>(options.size()))];
+    // Log likelihood and log prior of the structure of `next` less those of s, its unit changed.
+    double difference(State& next, int unit) const {
+        if (!model.permitted(next)) return -INFINITY;
+        model.forward(next, {unit});
+        return model.log_likelihood(next) - model.log_likelihood(s) + model.log_structure(next) -
+               model.log_structure(s);
+    }
+
+    void drop_edge(bool alone) {
+        const std::vector<Place> places = droppable(s);
+        if (places.empty()) return;
+        const Place place = places[random.below(static_cast<int>(places.size()))];
         const Part part{place.unit};
         const Edge gone = s.in[place.unit][place.position];
         State start = s, next;
         start.in[place.unit].erase(start.in[place.unit].begin() + place.position);
-        model.forward(start, part);
-        double ratio = jump(part, std::move(start), next);
-        if (!(ratio > -INFINITY)) return;
-        State back = next;
-        back.in[place.unit].insert(back.in[place.unit].begin() + place.position,
-                                   {gone.source, 0.0, gone.mixing});
-        ratio += way_back(part, std::move(back));
-        double weight = 0;
-        for (const Candidate& c : candidates(next, place.unit))
-            if (c.source == gone.source) weight = c.weight;
-        ratio += std::log(weight / n_living() * static_cast<double>(options.size()));
+        double ratio;
+        if (alone) {
+            next = std::move(start);
+            ratio = difference(next, place.unit) - log_slab(s, place.unit, gone);
+            if (!(ratio > -INFINITY)) return;
+        } else {
+            model.forward(start, part);
+            ratio = jump(part, std::move(start), next);
+            if (!(ratio > -INFINITY)) return;
+            State back = next;
+            back.in[place.unit].insert(back.in[place.unit].begin() + place.position,
+                                       {gone.source, 0.0, gone.mixing});
+            ratio += way_back(part, std::move(back));
+        }
+        const std::vector<EdgeOption> options = options_for(next, place.unit);
+        const EdgeOption* back = option_of(options, gone.source);
+        if (back == nullptr) return;
+        if (alone) ratio += log_normal(gone.weight, back->mean, back->sd);
+        ratio += std::log(back->probability / n_living() * static_cast<double>(places.size()));
         if (decide(ratio, drop_move)) s = std::move(next);
     }
 
-    // One covariate of a unit for another.
+    // One covariate of a unit for another, chosen as the network without either asks for it.
     void swap_edge() {
-        std::vector<Place> options;
-        for (int u = 0; u < model.shape.units(); ++u)
+        std::vector<Place> places;
+        for (int u = 0; u < n_open(); ++u)
             for (std::size_t k = 0; k < s.in[u].size(); ++k)
                 if (s.in[u][k].source < model.shape.covariates)
-                    options.push_back({u, static_cast<int>(k)});
-        if (options.empty()) return;
-        const Place place = options[random.below(static_cast<int>(options.size()))];
-        std::vector<int> others;
-        for (int j = 0; j < model.shape.covariates; ++j)
-            if (s.edge_to(place.unit, j) < 0) others.push_back(j);
-        if (others.empty()) return;
-        const int source = others[random.below(static_cast<int>(others.size()))];
-        const Part part{place.unit};
-        State start = s, next;
-        const Edge gone = s.in[place.unit][place.position];
-        start.in[place.unit][place.position] = {source, 0.0, slab_mixing()};
-        model.forward(start, part);
-        double ratio = jump(part, std::move(start), next);
-        State back = next;
-        back.in[place.unit][place.position] = {gone.source, 0.0, gone.mixing};
-        model.forward(back, part);
-        ratio += way_back(part, std::move(back));
+                    places.push_back({u, static_cast<int>(k)});
+        if (places.empty()) return;
+        const auto [unit, position] = places[random.below(static_cast<int>(places.size()))];
+        const Edge gone = s.in[unit][position];
+        State base = s, next = s;
+        base.in[unit].erase(base.in[unit].begin() + position);
+        model.forward(base, {unit});
+        const std::vector<EdgeOption> options = options_for(base, unit);
+        const EdgeOption& there = choose(options, random);
+        const EdgeOption* back = option_of(options, gone.source);
+        if (back == nullptr || there.source >= model.shape.covariates) return;
+        Edge& e = next.in[unit][position];
+        e = {there.source, there.mean + there.sd * random.normal(), slab_mixing()};
+        double ratio = log_slab(next, unit, e) - log_normal(e.weight, there.mean, there.sd) -
+                       log_slab(s, unit, gone) + log_normal(gone.weight, back->mean, back->sd) +
+                       std::log(back->probability / there.probability);
+        ratio += difference(next, unit);
         if (decide(ratio, swap_move)) s = std::move(next);
     }
 
     // -- hidden units
     // ---------------------------------------------------------------------------------------------
 
+    // Units of the last hidden layer come and go where weights into outputs are integrated out.
+    int birth_layers() const { return model.shape.layers() - (regression ? 2 : 1); }
+
     // Layers in which a unit can be born, for a state.
     std::vector<int> open_layers(const State& state) const {
         std::vector<int> open;
         const Shape& shape = model.shape;
         if (shape.covariates == 0) return open;
-        for (int l = 0; l + 1 < shape.layers(); ++l)
+        for (int l = 0; l < birth_layers(); ++l)
             if (shape.reads_covariates(shape.first[l]) && !units_where(state, l, false).empty() &&
                 !units_where(state, l + 1, true).empty())
                 open.push_back(l);
@@ -343,7 +301,7 @@ class Chain {
     std::vector<int> mortal(const State& state) const {
         std::vector<int> found;
         const Shape& shape = model.shape;
-        for (int u = 0; u < shape.hidden(); ++u) {
+        for (int u = 0; u < shape.first[birth_layers()]; ++u) {
             if (!state.alive[u] || state.in[u].size() > 2 || model.out_degree(state, u) != 1)
                 continue;
             bool plain = shape.reads_covariates(u);
@@ -360,25 +318,6 @@ class Chain {
         for (int t = model.shape.first[l]; t < model.shape.first[l + 1]; ++t)
             if (state.alive[t] && state.edge_to(t, model.shape.covariates + unit) >= 0) return t;
         return -1;
-    }
-
-    // A bias puts the bend somewhere among the rows: covariates have spread 1.
-    static double bias_sd(const State& state, int unit) {
-        double square = 0.01;
-        for (const Edge& e : state.in[unit]) square += e.weight * e.weight;
-        return std::sqrt(square);
-    }
-
-    static double log_bias(const State& state, int unit) {
-        const double sd = bias_sd(state, unit), b = state.bias[unit] / sd;
-        return -0.5 * (b * b + log_two_pi) - std::log(sd);
-    }
-
-    // Log prior minus log proposal of a new unit's own parameters: incoming weights come from their
-    // prior.
-    double own_parameters(const State& state, int unit) const {
-        const double b = state.bias[unit] / model.prior.bias_sd;
-        return -0.5 * (b * b + log_two_pi) - std::log(model.prior.bias_sd) - log_bias(state, unit);
     }
 
     void birth() {
@@ -404,7 +343,7 @@ class Chain {
         start.in[target].push_back({shape.covariates + unit, 0.0, slab_mixing()});
         model.forward(start, {unit});
         const Part part{target};
-        double ratio = jump(part, std::move(start), next) + own_parameters(next, unit);
+        double ratio = jump(part, std::move(start), next) + log_own_parameters(model, next, unit);
         State back = next;
         erase_edge(back, target, shape.covariates + unit);
         model.forward(back, part);
@@ -428,7 +367,7 @@ class Chain {
         start.alive[unit] = 0;
         start.bias[unit] = 0;
         model.forward(start, part);
-        double ratio = jump(part, std::move(start), next) - own_parameters(s, unit);
+        double ratio = jump(part, std::move(start), next) - log_own_parameters(model, s, unit);
         if (!(ratio > -INFINITY)) return;
         State back = next;
         back.alive[unit] = 1;
@@ -482,7 +421,7 @@ class Chain {
         model.forward(next, part);
         const Proposal back(model, next, part);
         if (!back.ok) return;
-        double ratio = next.log_likelihood - s.log_likelihood +
+        double ratio = model.log_likelihood(next) - model.log_likelihood(s) +
                        back.log_density(here, values, share) -
                        there.log_density(values, here, share);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
@@ -556,18 +495,20 @@ class Chain {
         const double a = model.prior.noise_shape, b = model.prior.noise_scale;
         for (std::size_t o = 0; o < s.s2.size(); ++o) {
             const double step = 2.4 * std::sqrt(1 / (model.likelihood->noise_rows(p, o) + 1));
+            double now = model.likelihood->total(p, s.f->data(), s.s2);
             for (int t = 0; t < 3; ++t) {
                 Vector other = s.s2;
                 other[o] *= std::exp(step * random.normal());
                 const double then = model.likelihood->total(p, s.f->data(), other);
-                const double ratio = then - s.log_likelihood +
+                const double ratio = then - now +
                                      model.likelihood->log_noise_prior(p, o, other[o], a, b) -
                                      model.likelihood->log_noise_prior(p, o, s.s2[o], a, b);
                 if (!(std::log(random.uniform()) < ratio)) continue;
                 s.s2 = std::move(other);
-                s.log_likelihood = then;
+                now = then;
             }
         }
+        s.slopes.reset();
     }
 
     void update_noise() {
@@ -583,7 +524,7 @@ class Chain {
             s.s2[o] = random.inverse_gamma(model.prior.noise_shape + p.total_weight / 2,
                                            model.prior.noise_scale + square / 2);
         }
-        s.log_likelihood = model.likelihood->total(p, s.f->data(), s.s2);
+        s.slopes.reset();
     }
 };
 

@@ -46,6 +46,7 @@ Problem make_problem(const Doubles& x, const Doubles& y, const Doubles& weight,
     p.covariates = static_cast<int>(x.shape(0));
     p.outputs = static_cast<int>(y.shape(0));
     p.x = to_vector(x);
+    p.single_x.assign(p.x.begin(), p.x.end());
     p.y = to_vector(y);
     p.weight = to_vector(weight);
     p.offset = to_vector(offset);
@@ -126,7 +127,7 @@ class PyChain {
                 biases.insert(biases.end(), s.bias.begin(), s.bias.end());
                 noise.insert(noise.end(), s.s2.begin(), s.s2.end());
                 tau2.insert(tau2.end(), s.tau2.begin(), s.tau2.end());
-                heights.push_back(s.log_likelihood);
+                heights.push_back(model->log_likelihood(s));
                 if (keep_rows)
                     for (std::size_t i = 0; i < model->problem.n; ++i)
                         rows.push_back(
@@ -155,7 +156,8 @@ class PyChain {
     py::dict counts() const {
         py::dict result;
         for (int m = 0; m < n_moves; ++m)
-            result[move_name(m)] = py::make_tuple(chain->accepted[m], chain->proposed[m]);
+            result[move_name(m)] =
+                py::make_tuple(chain->counts.accepted[m], chain->counts.proposed[m]);
         return result;
     }
 
@@ -182,8 +184,8 @@ class PyChain {
             words.push_back(static_cast<long long>(word));
         result["random"] = to_array(words);
         result["keep"] = to_array(Vector(chain->keep.begin(), chain->keep.end()));
-        std::vector<long long> moves(chain->accepted.begin(), chain->accepted.end());
-        moves.insert(moves.end(), chain->proposed.begin(), chain->proposed.end());
+        std::vector<long long> moves(chain->counts.accepted.begin(), chain->counts.accepted.end());
+        moves.insert(moves.end(), chain->counts.proposed.begin(), chain->counts.proposed.end());
         result["moves"] = to_array(moves);
         return result;
     }
@@ -210,8 +212,8 @@ class PyChain {
         for (int k = 0; k < 3; ++k)
             chain->keep[k] = std::min(std::max(keep.data()[k], 0.0), 0.9999);
         for (int m = 0; m < n_moves; ++m) {
-            chain->accepted[m] = static_cast<long>(moves.data()[m]);
-            chain->proposed[m] = static_cast<long>(moves.data()[n_moves + m]);
+            chain->counts.accepted[m] = static_cast<long>(moves.data()[m]);
+            chain->counts.proposed[m] = static_cast<long>(moves.data()[n_moves + m]);
         }
     }
 

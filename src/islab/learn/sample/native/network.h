@@ -149,6 +149,14 @@ struct Edge {
 
 using Column = std::shared_ptr<Vector>;
 
+// What the likelihood says about a state's predictors: residual and curvature (outputs, n) as in
+// `Likelihood::derivatives`, and the root of the curvature with the rows' weights.
+struct Slopes {
+    Vector residual, curvature;
+    Singles root;
+    double log_likelihood;
+};
+
 struct State {
     std::vector<std::vector<Edge>> in;  // edges into each unit
     Vector bias;                        // of each unit; 0 where it does not live
@@ -157,7 +165,8 @@ struct State {
     Vector s2;                          // noise variance of each output
     std::vector<Column> z, value;       // of living hidden units
     Column f;                           // predictors (outputs, n)
-    double log_likelihood = 0;
+    // Of f and s2; taken when it is first asked for, shared by copies.
+    mutable std::shared_ptr<const Slopes> slopes;
 
     int edge_to(int unit, int source) const {
         const auto& edges = in[unit];
@@ -200,7 +209,7 @@ class Model {
         for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
     }
 
-    // All activations and the log likelihood.
+    // All activations.
     void forward(State& s) const {
         std::vector<int> all(shape.units());
         for (int u = 0; u < shape.units(); ++u) all[u] = u;
@@ -208,8 +217,8 @@ class Model {
         forward(s, all);
     }
 
-    // Activations of units whose edges or biases have changed and of what they reach, and the log
-    // likelihood. Columns are replaced, never written to: states share them.
+    // Activations of units whose edges or biases have changed and of what they reach. Columns are
+    // replaced, never written to: states share them.
     void forward(State& s, const std::vector<int>& changed) const {
         std::vector<char> moved(shape.units(), 0);
         for (int u : changed) moved[u] = 1;
@@ -235,8 +244,28 @@ class Model {
                 receive(s, u, f->data() + o * problem.n);
         }
         s.f = std::move(f);
-        s.log_likelihood = likelihood->total(problem, s.f->data(), s.s2);
+        s.slopes.reset();
     }
+
+    const Slopes& slopes(const State& s) const {
+        if (s.slopes) return *s.slopes;
+        const std::size_t n = problem.n, size = n * shape.outputs();
+        auto found = std::make_shared<Slopes>();
+        found->residual.resize(size);
+        found->curvature.resize(size);
+        found->root.resize(size);
+        found->log_likelihood = likelihood->evaluate(
+            problem, s.f->data(), s.s2, found->residual.data(), found->curvature.data());
+        const bool weighted = likelihood->softmax() && !problem.weight.empty();
+        for (std::size_t at = 0; at < size; ++at) {
+            const double factor = weighted ? problem.weight[at % n] : 1.0;
+            found->root[at] = std::sqrt(static_cast<float>(factor * found->curvature[at]));
+        }
+        s.slopes = std::move(found);
+        return *s.slopes;
+    }
+
+    double log_likelihood(const State& s) const { return slopes(s).log_likelihood; }
 
     bool reads_moved(const State& s, int unit, const std::vector<char>& moved) const {
         for (const Edge& e : s.in[unit])

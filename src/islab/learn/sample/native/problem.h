@@ -23,8 +23,10 @@ struct Problem {
     Vector weight;  // (n), factors on the rows' log likelihood; empty if all are 1
     Vector offset;  // (outputs, n), added to the predictors; empty if there is none
     double total_weight = 0;
+    Singles single_x;  // x once more, for sums that need not be exact
 
     const double* covariate(int j) const { return &x[j * n]; }
+    const float* single_covariate(int j) const { return &single_x[j * n]; }
     const double* target(int o) const { return &y[o * n]; }
     double row_offset(int o, std::size_t i) const {
         return offset.empty() ? 0.0 : offset[o * n + i];
@@ -68,6 +70,13 @@ class Likelihood {
         double sum = 0;
         for (std::size_t i = 0; i < p.n; ++i) sum += p.row_weight(i) * row(p, f, s2, i);
         return sum;
+    }
+
+    // Derivatives and total at once, where they share what is costly.
+    virtual double evaluate(const Problem& p, const double* f, const Vector& s2, double* residual,
+                            double* curvature) const {
+        derivatives(p, f, s2, residual, curvature);
+        return total(p, f, s2);
     }
 };
 
@@ -179,6 +188,29 @@ class Bernoulli final : public Likelihood {
         return sum;
     }
 
+    double evaluate(const Problem& p, const double* f, const Vector&, double* residual,
+                    double* curvature) const override {
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) curvature[at] = -std::abs(f[at]);
+        exponentials(curvature, curvature, size);
+        double sum = 0;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *eta = f + o * p.n, *y = p.target(o);
+            double *power = curvature + o * p.n, *rest = residual + o * p.n;
+            for (std::size_t i = 0; i < p.n; ++i) {
+                sum += p.row_weight(i) * (y[i] * eta[i] - std::max(eta[i], 0.0));
+                rest[i] = 1 + power[i];
+            }
+            sum -= sum_of_logs(p, rest, 2);
+            for (std::size_t i = 0; i < p.n; ++i) {
+                const double inverse = 1 / rest[i], tail = power[i] * inverse;
+                rest[i] = p.row_weight(i) * (y[i] - (eta[i] > 0 ? inverse : tail));
+                power[i] = p.row_weight(i) * inverse * tail;
+            }
+        }
+        return sum;
+    }
+
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
@@ -219,6 +251,24 @@ class Categorical final : public Likelihood {
                 sum += p.row_weight(i) * y[i] * (eta[i] - largest[i]);
         }
         return sum - sum_of_logs(p, grown.data(), p.outputs);
+    }
+
+    double evaluate(const Problem& p, const double* f, const Vector&, double* residual,
+                    double* curvature) const override {
+        Vector largest(p.n), grown(p.n, 0.0);
+        powers(p, f, curvature, largest.data(), grown.data());
+        double sum = -sum_of_logs(p, grown.data(), p.outputs);
+        for (double& value : grown) value = 1 / value;
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *y = p.target(o), *eta = f + o * p.n;
+            double *share = curvature + o * p.n, *rest = residual + o * p.n;
+            for (std::size_t i = 0; i < p.n; ++i) {
+                sum += p.row_weight(i) * y[i] * (eta[i] - largest[i]);
+                share[i] *= grown[i];
+                rest[i] = p.row_weight(i) * (y[i] - share[i]);
+            }
+        }
+        return sum;
     }
 
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {

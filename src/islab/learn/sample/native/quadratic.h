@@ -84,82 +84,88 @@ struct Quadratic {
     bool ok = false;
 };
 
+// Factors of classes, whose derivatives are centred over the classes; of an output or of a unit
+// with derivatives d.
+inline void centred(const Slopes& slopes, const Vector& d, int output, int outputs, std::size_t n,
+                    Singles& factors) {
+    Vector mean(n, 0.0);
+    for (int o = 0; o < outputs; ++o) {
+        if (output >= 0 && output != o) continue;
+        const double* share = &slopes.curvature[o * n];
+        for (std::size_t i = 0; i < n; ++i)
+            mean[i] += share[i] * (output >= 0 ? 1.0 : d[o * n + i]);
+    }
+    for (int o = 0; o < outputs; ++o)
+        for (std::size_t i = 0; i < n; ++i) {
+            const double slope = output >= 0 ? (output == o) : d[o * n + i];
+            factors[o * n + i] = slopes.root[o * n + i] * static_cast<float>(slope - mean[i]);
+        }
+}
+
+// Columns of the Jacobian are in single precision: a rough Gaussian is as good a proposal.
 inline Quadratic expand(const Model& model, const State& s, const Part& part) {
     const Shape& shape = model.shape;
-    const Problem& p = model.problem;
-    const std::size_t n = p.n, size = part_size(s, part);
+    const std::size_t n = model.problem.n, size = part_size(s, part);
     const int outputs = shape.outputs();
-    Vector residual(outputs * n), curvature(outputs * n);
-    model.likelihood->derivatives(p, s.f->data(), s.s2, residual.data(), curvature.data());
+    const Slopes& slopes = model.slopes(s);
     const Backward backward(model, s, part);
     const bool softmax = model.likelihood->softmax();
 
-    // Columns of the Jacobian by output, those of softmax centred over the classes, times the root
-    // of the curvature.
     Quadratic q;
     q.gradient.assign(size, 0.0);
     q.factor.assign(size * size, 0.0);
-    std::vector<Vector> columns(size);
-    Vector diagonal(size), ones(n, 1.0);
-    std::vector<int> own(size);  // the output of a weight into an output unit, else -1
+    Vector diagonal(size), pull(n);
+    Singles columns(size * outputs * n), factors(outputs * n), pulls(n);
+    const Vector ones(n, 1.0);
+    std::vector<int> own(size);  // the output that alone a weight moves, else -1
     std::size_t at = 0;
     for (int u : part) {
+        // Rows of a column are those of a source times these factors; by output.
         const int output = shape.is_output(u) ? u - shape.hidden() : -1;
+        const int alone = softmax ? -1 : output;
         const Vector& d = backward.by_unit[u];
+        if (output >= 0) {
+            pull.assign(&slopes.residual[output * n], &slopes.residual[output * n] + n);
+        } else {
+            std::fill(pull.begin(), pull.end(), 0.0);
+            for (int o = 0; o < outputs; ++o)
+                for (std::size_t i = 0; i < n; ++i)
+                    pull[i] += slopes.residual[o * n + i] * d[o * n + i];
+        }
+        std::copy(pull.begin(), pull.end(), pulls.begin());
+        if (softmax) {
+            centred(slopes, d, output, outputs, n, factors);
+        } else {
+            for (int o = 0; o < outputs; ++o) {
+                const float* root = &slopes.root[o * n];
+                if (alone >= 0 && alone != o) continue;
+                for (std::size_t i = 0; i < n; ++i)
+                    factors[o * n + i] =
+                        alone >= 0 ? root[i] : root[i] * static_cast<float>(d[o * n + i]);
+            }
+        }
         for (int k = -1; k < static_cast<int>(s.in[u].size()); ++k, ++at) {
             const double* source = k < 0 ? ones.data() : model.source(s, s.in[u][k].source);
             const double variance = k < 0 ? model.prior.bias_sd * model.prior.bias_sd
                                           : model.slab_variance(s, u, s.in[u][k]);
             const double value = k < 0 ? s.bias[u] : s.in[u][k].weight;
-            own[at] = output;
+            own[at] = alone;
             diagonal[at] = 1 / variance;
-            Vector& column = columns[at];
-            if (output >= 0) {
-                column.assign(source, source + n);
-                q.gradient[at] = dot(&residual[output * n], source, n);
-            } else {
-                column.resize(outputs * n);
-                for (int o = 0; o < outputs; ++o)
-                    for (std::size_t i = 0; i < n; ++i)
-                        column[o * n + i] = d[o * n + i] * source[i];
-                q.gradient[at] = dot(residual.data(), column.data(), outputs * n);
-            }
-            q.gradient[at] -= value / variance;
-        }
-    }
-    if (softmax) {
-        for (std::size_t a = 0; a < size; ++a) {
-            Vector full(outputs * n, 0.0), mean(n, 0.0);
-            for (int o = 0; o < outputs; ++o) {
-                if (own[a] >= 0 && own[a] != o) continue;
-                const double* from = own[a] >= 0 ? columns[a].data() : &columns[a][o * n];
-                for (std::size_t i = 0; i < n; ++i) {
-                    full[o * n + i] = from[i];
-                    mean[i] += curvature[o * n + i] * from[i];
-                }
-            }
             for (int o = 0; o < outputs; ++o)
-                for (std::size_t i = 0; i < n; ++i)
-                    full[o * n + i] = std::sqrt(p.row_weight(i) * curvature[o * n + i]) *
-                                      (full[o * n + i] - mean[i]);
-            columns[a] = std::move(full);
-            own[a] = -1;
-        }
-    } else {
-        for (double& c : curvature) c = std::sqrt(c);
-        for (std::size_t a = 0; a < size; ++a) {
-            const double* root = own[a] >= 0 ? &curvature[own[a] * n] : curvature.data();
-            for (std::size_t i = 0; i < columns[a].size(); ++i) columns[a][i] *= root[i];
+                if (alone < 0 || alone == o)
+                    q.gradient[at] = scaled_column(&columns[(at * outputs + o) * n],
+                                                   &factors[o * n], pulls.data(), source, n);
+            q.gradient[at] -= value / variance;
         }
     }
     // Weights into one output have a column of that output alone.
     for (int o = 0; o < outputs; ++o) {
         std::vector<std::size_t> members;
-        std::vector<const double*> pointers;
+        std::vector<const float*> pointers;
         for (std::size_t a = 0; a < size; ++a) {
             if (own[a] >= 0 && own[a] != o) continue;
             members.push_back(a);
-            pointers.push_back(own[a] >= 0 ? columns[a].data() : &columns[a][o * n]);
+            pointers.push_back(&columns[(a * outputs + o) * n]);
         }
         const std::size_t m = members.size();
         Vector gram(m * m, 0.0);

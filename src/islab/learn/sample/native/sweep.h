@@ -28,37 +28,19 @@ class OutputRegression {
         const Problem& p = model.problem;
         row_precision.assign(p.n, 1.0);
         target.resize(p.n);
+        ones.assign(p.n, 1.0);
         if (!p.weight.empty()) row_precision = p.weight;
         if (model.likelihood->has_noise()) cross_covariates();
     }
 
-    // Structure, hyperparameters and weights of one output; returns accepted and proposed structure
-    // moves.
-    void update(State& s, int output, int toggles, Random& random, long* accepted, long* proposed) {
-        observe(s, output, random);
-        begin(s, output, random);
-        for (int t = 0; t < toggles; ++t) {
-            proposed[0]++;
-            accepted[0] += toggle(s, random);
-            if (t % 2 == 0) {
-                proposed[1]++;
-                accepted[1] += swap(s, random);
-            }
-            if (sweeps > 100) build();
-        }
-        if (model.likelihood->has_noise()) update_noise(s, random);
-        if (model.shape.reads_covariates(unit)) update_scale(s, model.shape.block(unit, 0), random);
-        finish(s, random);
-    }
-
-   private:
+   protected:
     const Model& model;
     Vector fixed;  // cross-products of the constant and the covariates, (1 + covariates)^2
-    Vector row_precision, target;  // of the regression, by row
+    Vector row_precision, target, ones;  // of the regression, by row
 
     int output = 0, unit = 0;
     std::size_t size = 0;      // columns, the constant first; the target is column `size`
-    std::vector<int> sources;  // of each column; -1 for the constant
+    std::vector<int> sources;  // of each column; -1 for the constant, -2 for a spare column
     Vector cross;              // (size + 1)^2, of columns and target
     Vector mixing, precision, weighted;
     std::vector<const double*> pointers;
@@ -120,7 +102,12 @@ class OutputRegression {
             for (std::size_t j = 0; j < i; ++j) fixed[j * size + i] = fixed[i * size + j];
     }
 
-    void begin(const State& s, int which, Random& random) {
+    const double* column_of(const State& s, std::size_t j) const {
+        return j == 0 ? ones.data() : model.source(s, sources[j]);
+    }
+
+    // `spare` columns are for units that are yet to come.
+    void begin(const State& s, int which, Random& random, std::size_t spare) {
         const Shape& shape = model.shape;
         const Problem& p = model.problem;
         output = which;
@@ -135,19 +122,20 @@ class OutputRegression {
         if (shape.layers() > 1)
             for (int u = shape.first[shape.layers() - 2]; u < shape.hidden(); ++u)
                 if (s.alive[u]) sources.push_back(shape.covariates + u);
+        sources.resize(sources.size() + spare, -2);
         size = sources.size();
         cross.assign((size + 1) * (size + 1), 0.0);
         for (std::size_t i = 0; i < n_known; ++i)
             for (std::size_t j = 0; j < n_known; ++j)
                 cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
-        Vector weighted(p.n), ones(p.n, 1.0);  // of one column
+        Vector weighted(p.n);  // of one column
         for (std::size_t i = n_known; i <= size; ++i) {
-            const double* column = i < size ? model.source(s, sources[i]) : target.data();
+            if (i < size && sources[i] < -1) continue;
+            const double* column = i < size ? column_of(s, i) : target.data();
             for (std::size_t r = 0; r < p.n; ++r) weighted[r] = row_precision[r] * column[r];
             for (std::size_t j = 0; j <= i; ++j) {
-                const double* other = j == 0     ? ones.data()
-                                      : j < size ? model.source(s, sources[j])
-                                                 : target.data();
+                if (j < size && sources[j] < -1) continue;
+                const double* other = j < size ? column_of(s, j) : target.data();
                 cross[i * (size + 1) + j] = cross[j * (size + 1) + i] =
                     dot(weighted.data(), other, p.n);
             }
@@ -161,7 +149,7 @@ class OutputRegression {
             in[j] = k >= 0;
             if (k >= 0) {
                 mixing[j] = s.in[unit][k].mixing;
-            } else if (model.prior.df > 0) {
+            } else if (model.prior.df > 0 && sources[j] >= 0) {
                 mixing[j] = random.inverse_gamma(model.prior.df / 2, model.prior.df / 2);
             }
             // A unit must reach some output.
@@ -209,7 +197,9 @@ class OutputRegression {
         return -gain(pivot, at(j, size) * pivot, precision[j]);
     }
 
-    bool is_covariate(std::size_t j) const { return sources[j] < model.shape.covariates; }
+    bool is_covariate(std::size_t j) const {
+        return sources[j] >= 0 && sources[j] < model.shape.covariates;
+    }
 
     // Log prior odds that a column is in, the others as they are counted.
     double log_odds(std::size_t j, bool counted) const {
@@ -233,7 +223,7 @@ class OutputRegression {
     bool toggle(State&, Random& random) {
         if (size < 2) return false;
         const std::size_t j = 1 + random.below(static_cast<int>(size) - 1);
-        if (fixed_in[j]) return false;
+        if (fixed_in[j] || sources[j] < -1) return false;
         const double change = in[j]
                                   ? gain_of_leaving(j) - log_odds(j, true)
                                   : gain(at(j, j), at(j, size), precision[j]) + log_odds(j, false);

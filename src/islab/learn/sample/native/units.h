@@ -1,0 +1,623 @@
+// Hidden units in front of an output whose weights are integrated out: units come and go, edges
+// into them are added, dropped and swapped, their weights move.
+//
+// A unit that reaches this output alone is one column of its regression. Whatever changes in the
+// unit replaces that column by another, and the swept matrix says what the evidence gains: a
+// proposal costs a pass over the rows for each column in the regression, and no other weight has to
+// be guessed.
+
+#pragma once
+
+#include <array>
+
+#include "edges.h"
+#include "sweep.h"
+
+namespace islab::sample {
+
+enum Move {
+    toggle_move,
+    swap_out_move,
+    add_move,
+    drop_move,
+    swap_move,
+    birth_move,
+    death_move,
+    unit_move,
+    pair_move,
+    all_move,
+    n_moves
+};
+
+inline const char* move_name(int move) {
+    static const char* names[] = {"toggle output edge", "swap output edge",  "add edge",
+                                  "drop edge",          "swap edge",         "add unit",
+                                  "drop unit",          "weights of a unit", "weights of a pair",
+                                  "all weights"};
+    return names[move];
+}
+
+// How often moves were proposed and accepted.
+struct Counts {
+    std::array<long, n_moves> accepted{}, proposed{};
+
+    bool add(Move move, bool yes) {
+        ++proposed[move];
+        accepted[move] += yes;
+        return yes;
+    }
+};
+
+struct Effort {
+    int toggles = 50;       // structure moves of each Gaussian output
+    int edges = 20;         // of add, drop and swap
+    int units = 4;          // of birth and death
+    int parts = 6;          // hidden units whose weights move, alone or with those they reach
+    int largest_part = 80;  // parameters that move together
+};
+
+// A bias puts the bend somewhere among the rows: covariates have spread 1.
+inline double bias_sd(const State& s, int unit) {
+    double square = 0.01;
+    for (const Edge& e : s.in[unit]) square += e.weight * e.weight;
+    return std::sqrt(square);
+}
+
+// Log prior minus log proposal of a new unit's own parameters: incoming weights come from their
+// prior.
+inline double log_own_parameters(const Model& model, const State& s, int unit) {
+    return log_normal(s.bias[unit], 0.0, model.prior.bias_sd) -
+           log_normal(s.bias[unit], 0.0, bias_sd(s, unit));
+}
+
+class UnitRegression final : public OutputRegression {
+   public:
+    using OutputRegression::OutputRegression;
+
+    // Structure, hyperparameters and weights of one output.
+    void update(State& s, int which, const Effort& effort, Random& random, Counts& moves) {
+        const Shape& shape = model.shape;
+        last = shape.layers() - 2;
+        observe(s, which, random);
+        begin(s, which, random, last >= 0 && effort.units > 0 ? spares : 0);
+        for (int t = 0; t < effort.toggles; ++t) {
+            moves.add(toggle_move, toggle(s, random));
+            if (t % 2 == 0) moves.add(swap_out_move, swap(s, random));
+            if (sweeps > 100) build();
+        }
+        if (last >= 0) {
+            build();
+            for (int t = 0; t < effort.edges; ++t) change_edge(s, random, moves);
+            if (shape.covariates > 0 && shape.reads_covariates(shape.first[last]))
+                for (int t = 0; t < 2 * effort.units; ++t)
+                    random.uniform() < 0.5 ? birth(s, random, moves) : death(s, random, moves);
+            for (int t = 0; t < effort.parts; ++t) walk(s, random, moves);
+        }
+        if (model.likelihood->has_noise()) update_noise(s, random);
+        if (shape.reads_covariates(unit)) update_scale(s, shape.block(unit, 0), random);
+        finish(s, random);
+    }
+
+   private:
+    static constexpr std::size_t spares = 4;
+    int last = 0;  // hidden layer in front of the outputs
+
+    // What the regression would be with another column, and without one of its own.
+    struct Trial {
+        double gain;          // of log evidence by the column
+        Vector coefficients;  // of all columns of the regression
+        double coefficient;   // of the new column
+    };
+
+    // What a change of a unit replaces.
+    struct Kept {
+        std::vector<Edge> in;
+        double bias;
+        Column z, value;
+        std::vector<long> counts;
+    };
+
+    Kept keep(const State& s, int u) const {
+        return {s.in[u], s.bias[u], s.z[u], s.value[u], counts};
+    }
+
+    void put_back(State& s, int u, Kept& kept) {
+        s.in[u] = std::move(kept.in);
+        s.bias[u] = kept.bias;
+        s.z[u] = std::move(kept.z);
+        s.value[u] = std::move(kept.value);
+        counts = std::move(kept.counts);
+    }
+
+    void activate(State& s, int u) const {
+        const std::size_t n = model.problem.n;
+        auto z = std::make_shared<Vector>(n), value = std::make_shared<Vector>(n);
+        model.receive(s, u, z->data());
+        model.shape.activate(z->data(), value->data(), n);
+        s.z[u] = std::move(z);
+        s.value[u] = std::move(value);
+    }
+
+    int unit_of(std::size_t j) const { return sources[j] - model.shape.covariates; }
+
+    // Columns of units that reach this output and no other.
+    std::vector<std::size_t> movable() const {
+        std::vector<std::size_t> found;
+        for (std::size_t j = 1; j < size; ++j)
+            if (fixed_in[j] && sources[j] >= model.shape.covariates) found.push_back(j);
+        return found;
+    }
+
+    // -- algebra
+    // ---------------------------------------------------------------------------------------------
+
+    // `without` is a column of the regression, or 0 for none.
+    Trial try_column(const State& s, const double* column, double own_precision,
+                     std::size_t without) {
+        const std::size_t n = model.problem.n;
+        Vector weights(n), with(size, 0.0), solved(size, 0.0);
+        multiply(weights.data(), row_precision.data(), column, 1 / s2, n);
+        double pivot = dot(weights.data(), column, n) + own_precision;
+        double right = dot(weights.data(), target.data(), n);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) with[k] = dot(weights.data(), column_of(s, k), n);
+        for (std::size_t k = 0; k < size; ++k) {
+            if (!in[k]) continue;
+            for (std::size_t l = 0; l < size; ++l)
+                if (in[l]) solved[k] -= at(k, l) * with[l];
+            pivot -= with[k] * solved[k];
+            right -= with[k] * at(k, size);
+        }
+        Trial trial;
+        trial.coefficients.assign(size, 0.0);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) trial.coefficients[k] = at(k, size);
+        if (without) {
+            const double own = at(without, without), shared = solved[without];
+            pivot -= shared * shared / own;
+            right -= shared * at(without, size) / own;
+            leave_out(trial.coefficients, without);
+            for (std::size_t k = 0; k < size; ++k)
+                if (in[k]) solved[k] -= at(k, without) / own * shared;
+            solved[without] = 0;
+        }
+        trial.gain = pivot > 0 ? gain(pivot, right, own_precision) : -INFINITY;
+        trial.coefficient = right / pivot;
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) trial.coefficients[k] -= solved[k] * trial.coefficient;
+        return trial;
+    }
+
+    void leave_out(Vector& coefficients, std::size_t j) {
+        const double share = at(j, size) / at(j, j);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k] && k != j) coefficients[k] -= at(k, j) * share;
+        coefficients[j] = 0;
+    }
+
+    // Derivatives of the log likelihood by the predictor at these coefficients.
+    Vector residual(const State& s, const Vector& coefficients, std::size_t extra_column,
+                    double extra) const {
+        const std::size_t n = model.problem.n;
+        Vector found(target.begin(), target.begin() + n);
+        for (std::size_t k = 0; k < size; ++k)
+            if (coefficients[k] != 0)
+                add_scaled(found.data(), -coefficients[k], column_of(s, k), n);
+        if (extra != 0) add_scaled(found.data(), -extra, column_of(s, extra_column), n);
+        multiply(found.data(), found.data(), row_precision.data(), 1 / s2, n);
+        return found;
+    }
+
+    // A column that is out of the regression is another one now; it comes in.
+    void enter(const State& s, std::size_t j) {
+        const std::size_t n = model.problem.n, d = size + 1;
+        const double* column = column_of(s, j);
+        Vector weights(n);
+        multiply(weights.data(), row_precision.data(), column, 1.0, n);
+        for (std::size_t i = 0; i <= size; ++i) {
+            const bool spare = i < size && sources[i] < -1;
+            const double* other = i < size ? (spare ? nullptr : column_of(s, i)) : target.data();
+            cross[i * d + j] = cross[j * d + i] = spare ? 0.0 : dot(weights.data(), other, n);
+        }
+        for (std::size_t i = 0; i <= size; ++i) {
+            double sum = i < size && in[i] ? 0.0 : cross[i * d + j] / s2;
+            for (std::size_t k = 0; k < size; ++k)
+                if (in[k]) sum -= at(k, i) * cross[k * d + j] / s2;
+            at(i, j) = at(j, i) = sum;
+        }
+        at(j, j) += precision[j];
+        sweep(j, false);
+        in[j] = 1;
+    }
+
+    void replace(const State& s, std::size_t j) {
+        sweep(j, true);
+        in[j] = 0;
+        enter(s, j);
+        if (sweeps > 100) build();
+    }
+
+    std::size_t spare_column() {
+        for (std::size_t j = 1; j < size; ++j)
+            if (sources[j] < -1) return j;
+        const std::size_t wider = size + spares, d = size + 1, e = wider + 1;
+        for (Vector* matrix : {&cross, &swept}) {
+            Vector grown(e * e, 0.0);
+            for (std::size_t i = 0; i <= size; ++i)
+                for (std::size_t j = 0; j <= size; ++j)
+                    grown[(i < size ? i : wider) * e + (j < size ? j : wider)] =
+                        (*matrix)[i * d + j];
+            *matrix = std::move(grown);
+        }
+        const std::size_t first = size;
+        size = wider;
+        sources.resize(size, -2);
+        in.resize(size, 0);
+        fixed_in.resize(size, 0);
+        mixing.resize(size, 1.0);
+        precision.resize(size, 1.0);
+        return first;
+    }
+
+    // -- edges
+    // -----------------------------------------------------------------------------------------------
+
+    double log_slab(const State& s, int u, const Edge& e) const {
+        return log_normal(e.weight, 0.0, std::sqrt(model.slab_variance(s, u, e)));
+    }
+
+    // Log prior odds of one more edge, which is counted.
+    double count_edge(int u, int source, int used) {
+        long& k = counts[model.shape.block(u, source)];
+        const double odds = model.log_odds(u, source, k, used);
+        k += used == 0;
+        return odds;
+    }
+
+    int used_levels(const State& s, int u, int source) const {
+        return source < model.shape.covariates ? model.levels(s, u)[model.shape.group[source]] : 0;
+    }
+
+    void uncount_edge(int u, int source, int used) {
+        counts[model.shape.block(u, source)] -= used == 0;
+    }
+
+    std::vector<EdgeOption> options_for(const State& s, int u, const Vector& residuals,
+                                        double coefficient) const {
+        const std::size_t n = model.problem.n;
+        Vector slope(n, coefficient);
+        Singles pull(n), stiffness(n);
+        model.shape.times_slope(slope.data(), s.z[u]->data(), s.value[u]->data(), n);
+        const double scale = 1 / s2;
+        for (std::size_t i = 0; i < n; ++i) {
+            pull[i] = static_cast<float>(slope[i] * residuals[i]);
+            stiffness[i] = static_cast<float>(row_precision[i] * scale * slope[i] * slope[i]);
+        }
+        return edge_options(model, s, u, pull, stiffness, counts);
+    }
+
+    struct Spot {
+        std::size_t column;
+        int position;
+    };
+
+    // Edges that can leave their units: all but the last one.
+    std::vector<Spot> droppable(const State& s) const {
+        std::vector<Spot> found;
+        for (std::size_t j : movable()) {
+            const auto& edges = s.in[unit_of(j)];
+            for (std::size_t k = 0; edges.size() > 1 && k < edges.size(); ++k) {
+                const int below = edges[k].source - model.shape.covariates;
+                if (below < 0 || model.out_degree(s, below) > 1)
+                    found.push_back({j, static_cast<int>(k)});
+            }
+        }
+        return found;
+    }
+
+    void change_edge(State& s, Random& random, Counts& moves) {
+        const double which = random.uniform();
+        if (which < 0.35)
+            add_edge(s, random, moves);
+        else if (which < 0.7)
+            drop_edge(s, random, moves);
+        else
+            swap_edge(s, random, moves);
+    }
+
+    void add_edge(State& s, Random& random, Counts& moves) {
+        const auto columns = movable();
+        if (columns.empty()) return;
+        const std::size_t j = columns[random.below(static_cast<int>(columns.size()))];
+        const int u = unit_of(j);
+        Vector coefficients(size, 0.0);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) coefficients[k] = at(k, size);
+        const auto options = options_for(s, u, residual(s, coefficients, 0, 0.0), at(j, size));
+        if (options.empty()) return;
+        const EdgeOption& chosen = choose(options, random);
+        Kept kept = keep(s, u);
+        double ratio =
+            gain_of_leaving(j) + count_edge(u, chosen.source, used_levels(s, u, chosen.source));
+        Edge e{chosen.source, chosen.mean + chosen.sd * random.normal(), slab_mixing(random)};
+        s.in[u].push_back(e);
+        ratio += log_slab(s, u, e) - log_normal(e.weight, chosen.mean, chosen.sd);
+        ratio -= std::log(chosen.probability / static_cast<double>(columns.size()) *
+                          static_cast<double>(droppable(s).size()));
+        settle(s, j, kept, ratio, add_move, random, moves);
+    }
+
+    // Accepts a change of a unit or takes it back; `ratio` is without the gain of its column.
+    void settle(State& s, std::size_t j, Kept& kept, double ratio, Move move, Random& random,
+                Counts& moves) {
+        const int u = unit_of(j);
+        bool yes = model.permitted(s);
+        if (yes) {
+            activate(s, u);
+            ratio += try_column(s, s.value[u]->data(), precision[j], j).gain;
+            yes = std::log(random.uniform()) < ratio;
+        }
+        if (moves.add(move, yes))
+            replace(s, j);
+        else
+            put_back(s, u, kept);
+    }
+
+    void drop_edge(State& s, Random& random, Counts& moves) {
+        const auto spots = droppable(s);
+        if (spots.empty()) return;
+        const auto [j, position] = spots[random.below(static_cast<int>(spots.size()))];
+        const int u = unit_of(j);
+        const Edge gone = s.in[u][position];
+        Kept kept = keep(s, u);
+        s.in[u].erase(s.in[u].begin() + position);
+        const int used = used_levels(s, u, gone.source);
+        uncount_edge(u, gone.source, used);
+        double ratio =
+            gain_of_leaving(j) -
+            model.log_odds(u, gone.source, counts[model.shape.block(u, gone.source)], used) -
+            log_slab(s, u, gone);
+        activate(s, u);
+        const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
+        const auto options = options_for(
+            s, u, residual(s, trial.coefficients, j, trial.coefficient), trial.coefficient);
+        const EdgeOption* back = option_of(options, gone.source);
+        ratio += trial.gain + log_normal(gone.weight, back->mean, back->sd) +
+                 std::log(back->probability / static_cast<double>(movable().size()) *
+                          static_cast<double>(spots.size()));
+        const bool yes = std::log(random.uniform()) < ratio;
+        if (moves.add(drop_move, yes))
+            replace(s, j);
+        else
+            put_back(s, u, kept);
+    }
+
+    // One covariate of a unit for another, chosen as the unit without either asks for it.
+    void swap_edge(State& s, Random& random, Counts& moves) {
+        std::vector<Spot> spots;
+        for (std::size_t j : movable())
+            for (std::size_t k = 0; k < s.in[unit_of(j)].size(); ++k)
+                if (s.in[unit_of(j)][k].source < model.shape.covariates)
+                    spots.push_back({j, static_cast<int>(k)});
+        if (spots.empty()) return;
+        const auto [j, position] = spots[random.below(static_cast<int>(spots.size()))];
+        const int u = unit_of(j);
+        const Edge gone = s.in[u][position];
+        Kept kept = keep(s, u);
+        s.in[u].erase(s.in[u].begin() + position);
+        const int used = used_levels(s, u, gone.source);
+        uncount_edge(u, gone.source, used);
+        double ratio =
+            gain_of_leaving(j) -
+            model.log_odds(u, gone.source, counts[model.shape.block(u, gone.source)], used) -
+            log_slab(s, u, gone);
+        activate(s, u);
+        const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
+        const auto options = options_for(
+            s, u, residual(s, trial.coefficients, j, trial.coefficient), trial.coefficient);
+        const EdgeOption& there = choose(options, random);
+        const EdgeOption* back = option_of(options, gone.source);
+        if (there.source >= model.shape.covariates) {
+            moves.add(swap_move, false);
+            put_back(s, u, kept);
+            return;
+        }
+        const Edge e{there.source, there.mean + there.sd * random.normal(), slab_mixing(random)};
+        ratio += count_edge(u, e.source, used_levels(s, u, e.source));
+        s.in[u].insert(s.in[u].begin() + position, e);
+        ratio += log_slab(s, u, e) - log_normal(e.weight, there.mean, there.sd) +
+                 log_normal(gone.weight, back->mean, back->sd) +
+                 std::log(back->probability / there.probability);
+        settle(s, j, kept, ratio, swap_move, random, moves);
+    }
+
+    // One weight or the bias of a unit, at a scale of its own.
+    void walk(State& s, Random& random, Counts& moves) {
+        const auto columns = movable();
+        if (columns.empty()) return;
+        const std::size_t j = columns[random.below(static_cast<int>(columns.size()))];
+        const int u = unit_of(j);
+        Kept kept = keep(s, u);
+        const int which = random.below(static_cast<int>(s.in[u].size()) + 1) - 1;
+        const double scale = std::pow(10.0, -2.5 * random.uniform());
+        double ratio = gain_of_leaving(j);
+        if (which < 0) {
+            const double sd = model.prior.bias_sd;
+            ratio -= log_normal(s.bias[u], 0.0, sd);
+            s.bias[u] += scale * sd * random.normal();
+            ratio += log_normal(s.bias[u], 0.0, sd);
+        } else {
+            Edge& e = s.in[u][which];
+            ratio -= log_slab(s, u, e);
+            e.weight += scale * std::sqrt(model.slab_variance(s, u, e)) * random.normal();
+            ratio += log_slab(s, u, e);
+        }
+        settle(s, j, kept, ratio, unit_move, random, moves);
+    }
+
+    // -- hidden units
+    // -----------------------------------------------------------------------------------------
+
+    // Columns of units with one or two covariates, which can leave.
+    std::vector<std::size_t> mortal(const State& s) const {
+        std::vector<std::size_t> found;
+        for (std::size_t j : movable()) {
+            const auto& edges = s.in[unit_of(j)];
+            bool plain = edges.size() <= 2;
+            for (const Edge& e : edges) plain = plain && e.source < model.shape.covariates;
+            if (plain) found.push_back(j);
+        }
+        return found;
+    }
+
+    std::vector<int> empty_units(const State& s) const {
+        std::vector<int> found;
+        for (int u = model.shape.first[last]; u < model.shape.hidden(); ++u)
+            if (!s.alive[u]) found.push_back(u);
+        return found;
+    }
+
+    // Probabilities of the covariates of a new unit: half of them as a bend at the centre would
+    // take up the residuals.
+    Vector shares_of_covariates(const Vector& residuals) const {
+        const Problem& p = model.problem;
+        Vector shares(p.covariates);
+        const Singles pull(residuals.begin(), residuals.end()),
+            stiffness(row_precision.begin(), row_precision.end());
+        double sum = 1e-300;
+        for (int j = 0; j < p.covariates; ++j) {
+            const Sums sums = bend_sums(pull.data(), stiffness.data(), p.single_covariate(j), p.n);
+            sum += shares[j] = sums.pull * sums.pull / (1 + sums.stiffness / s2);
+        }
+        for (double& share : shares)
+            share = 0.5 * share / sum + 0.5 / static_cast<double>(p.covariates);
+        double total = 0;
+        for (double share : shares) total += share;
+        for (double& share : shares) share /= total;
+        return shares;
+    }
+
+    static int draw(const Vector& shares, int except, Random& random) {
+        double left = random.uniform() * (1 - (except < 0 ? 0.0 : shares[except]));
+        int chosen = -1;
+        for (int j = 0; j < static_cast<int>(shares.size()); ++j) {
+            if (j == except) continue;
+            chosen = j;
+            if ((left -= shares[j]) <= 0) break;
+        }
+        return chosen;
+    }
+
+    // Log probability that a birth proposes these covariates in an empty unit.
+    double log_birth(const std::vector<Edge>& edges, const Vector& shares,
+                     std::size_t n_empty) const {
+        const double number = model.shape.covariates > 1 ? 0.5 : 1.0;
+        const double a = shares[edges[0].source];
+        const double b = edges.size() > 1 ? shares[edges[1].source] : 0.0;
+        const double ways = edges.size() > 1 ? a * b / (1 - a) + a * b / (1 - b) : a;
+        return std::log(number * ways / static_cast<double>(n_empty));
+    }
+
+    // Log prior odds of a unit's edges, in and out, which are counted.
+    double count_unit(const State& s, int u) {
+        double odds = count_edge(unit, model.shape.covariates + u, 0);
+        std::vector<int> used(model.shape.groups(), 0);
+        for (const Edge& e : s.in[u])
+            odds += count_edge(u, e.source, used[model.shape.group[e.source]]++);
+        return odds;
+    }
+
+    void uncount_unit(const State& s, int u) {
+        uncount_edge(unit, model.shape.covariates + u, 0);
+        std::vector<int> used(model.shape.groups(), 0);
+        for (const Edge& e : s.in[u])
+            uncount_edge(u, e.source, used[model.shape.group[e.source]]++);
+    }
+
+    void birth(State& s, Random& random, Counts& moves) {
+        const std::vector<int> empty = empty_units(s);
+        if (empty.empty()) return;
+        const int u = empty[random.below(static_cast<int>(empty.size()))];
+        Vector coefficients(size, 0.0);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) coefficients[k] = at(k, size);
+        const Vector shares = shares_of_covariates(residual(s, coefficients, 0, 0.0));
+        Kept kept = keep(s, u);
+        const bool two = model.shape.covariates > 1 && random.uniform() < 0.5;
+        for (int k = 0; k < 1 + two; ++k) {
+            Edge e{draw(shares, k ? s.in[u][0].source : -1, random), 0.0, slab_mixing(random)};
+            e.weight = random.normal() * std::sqrt(model.slab_variance(s, u, e));
+            s.in[u].push_back(e);
+        }
+        s.bias[u] = bias_sd(s, u) * random.normal();
+        s.alive[u] = 1;
+        const std::size_t j = spare_column();
+        sources[j] = model.shape.covariates + u;
+        mixing[j] = slab_mixing(random);
+        precision[j] = 1 / (s.tau2[model.shape.block(unit, sources[j])] * mixing[j]);
+        bool yes = model.permitted(s);
+        if (yes) {
+            activate(s, u);
+            fixed_in[j] = 1;  // so that it counts among those that can leave
+            double ratio = count_unit(s, u) + log_own_parameters(model, s, u) -
+                           log_birth(s.in[u], shares, empty.size()) -
+                           std::log(static_cast<double>(mortal(s).size()));
+            ratio += try_column(s, s.value[u]->data(), precision[j], 0).gain;
+            yes = std::log(random.uniform()) < ratio;
+        }
+        if (moves.add(birth_move, yes)) {
+            enter(s, j);
+            if (sweeps > 100) build();
+        } else {
+            put_back(s, u, kept);
+            retire(s, u, j);
+        }
+    }
+
+    void retire(State& s, int u, std::size_t j) {
+        s.alive[u] = 0;
+        sources[j] = -2;
+        in[j] = fixed_in[j] = 0;
+        precision[j] = mixing[j] = 1;
+        const std::size_t d = size + 1;
+        for (std::size_t i = 0; i < d; ++i)
+            at(i, j) = at(j, i) = cross[i * d + j] = cross[j * d + i] = 0;
+        at(j, j) = 1;
+    }
+
+    void death(State& s, Random& random, Counts& moves) {
+        const auto options = mortal(s);
+        if (options.empty()) return;
+        const std::size_t j = options[random.below(static_cast<int>(options.size()))];
+        const int u = unit_of(j);
+        Vector coefficients(size, 0.0);
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) coefficients[k] = at(k, size);
+        leave_out(coefficients, j);
+        const Vector shares = shares_of_covariates(residual(s, coefficients, 0, 0.0));
+        const std::vector<long> before = counts;
+        uncount_unit(s, u);
+        const std::vector<long> after = counts;
+        double ratio = gain_of_leaving(j) - count_unit(s, u) - log_own_parameters(model, s, u) +
+                       log_birth(s.in[u], shares, empty_units(s).size() + 1) +
+                       std::log(static_cast<double>(options.size()));
+        if (!moves.add(death_move, std::log(random.uniform()) < ratio)) {
+            counts = before;
+            return;
+        }
+        counts = after;
+        sweep(j, true);
+        s.in[u].clear();
+        s.bias[u] = 0;
+        s.z[u].reset();
+        s.value[u].reset();
+        retire(s, u, j);
+    }
+
+    double slab_mixing(Random& random) const {
+        const double df = model.prior.df;
+        return df > 0 ? random.inverse_gamma(df / 2, df / 2) : 1.0;
+    }
+};
+
+}  // namespace islab::sample
