@@ -18,6 +18,7 @@ from islab.core.sampled import SampledPosterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.coefficients import CoefficientsMixin
+from islab.estimators.conformal import can_keep, kept_of_training
 from islab.estimators.constraints import read_constraints
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside
 from islab.estimators.exporting import ExportMixin
@@ -73,6 +74,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
     chosen_: dict[str, float]
     disagreement_: str | None = None
     training_fit_: TrainingFit | None = None
+    conformity_: NDArray[np.float32] | None = None  # (draws, rows), what conformal prediction needs
     n_draws: int
     n_features_in_: int
     missing: str
@@ -155,10 +157,12 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         self.disagreement_ = (
             self._checked_median(covariates, offset) if self.compares_median else None
         )
-        self.training_fit_ = None
+        self.training_fit_ = self.conformity_ = None
         if self.compares_median:
             observed = target if labels is None else labels
             self.training_fit_ = training_fit(self, covariates, observed, offset)
+            if can_keep(self, sample_weight):
+                self.conformity_ = kept_of_training(self, covariates, observed, offset)
         self._warn_of_chains()
         if not len(self.network_.covariates):
             self._warn_of_nothing(x, _beside_offset(y, shift, likelihood))

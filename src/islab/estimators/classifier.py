@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
@@ -133,6 +134,34 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
 
     class_weight: Any = None
     likelihood: str = "categorical"
+
+    def predict_set(self, X: Any, level: float = 0.9) -> NDArray[np.bool_]:
+        """The classes that each row may have, (rows, classes).
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        level : float
+            Share of rows like those of training whose class is in its set, on average over rows
+            and whatever their distribution.
+
+        Returns
+        -------
+        (rows, classes)
+            True for the classes of the set, in the order of ``classes_``. A set may hold several
+            classes, or none if every class would be among the strangest ``1 - level``.
+
+        Notes
+        -----
+        Conformal prediction from posterior draws (Fong and Holmes, 2021): draws are weighted as if
+        the row had been seen with each class, so that no training rows are held out. At most 400
+        training rows are ranked, under 200 draws.
+        """
+        from islab.estimators.conformal import conformal_set, n_draws_of
+
+        check_is_fitted(self)
+        kept = self.conformity_
+        return conformal_set(self.predictions(X, n_draws=n_draws_of(kept)), kept, level)
 
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

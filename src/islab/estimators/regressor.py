@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -244,14 +244,46 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         X: Any,
         level: float = 0.9,
         *,
+        method: Literal["posterior", "conformal"] = "posterior",
         model: Model | None = None,
         offset: Given = None,
         exposure: Given = None,
     ) -> Float:
-        """Lower and upper end of a central predictive interval, (rows, 2).
+        """Lower and upper end of a predictive interval, (rows, 2).
 
-        With targets (rows, outputs) in training it is (rows, outputs, 2).
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        level : float
+        method : {"posterior", "conformal"}
+            Central intervals of the predictive distribution, which hold their level if the
+            likelihood is right; or intervals that hold it on average over rows like those of
+            training, whatever their distribution, from the ranks of training rows.
+        model : {"full", "median"}, optional
+            As in :meth:`predict`; conformal intervals are those of the full model.
+        offset, exposure : (rows,), (rows, outputs), str or None
+            Of these rows, as in :meth:`fit`.
+
+        Returns
+        -------
+        (rows, 2)
+            With targets (rows, outputs) in training it is (rows, outputs, 2).
+
+        Notes
+        -----
+        Conformal intervals follow Fong and Holmes (2021): draws are weighted as if the new row had
+        been seen with each candidate target, so that no training rows are held out. At most 400
+        training rows are ranked, under 200 draws.
         """
+        if method == "conformal":
+            from islab.estimators.conformal import conformal_interval, n_draws_of
+
+            kept = self.conformity_
+            draws = n_draws_of(kept)
+            found = self.predictions(X, n_draws=draws, offset=offset, exposure=exposure)
+            return conformal_interval(found, kept, level, model)
+        if method != "posterior":
+            raise ValueError(f"Got method={method!r}, expected 'posterior' or 'conformal'.")
         return self.predict_quantiles(
             X, interval_levels(level), model=model, offset=offset, exposure=exposure
         )

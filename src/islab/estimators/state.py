@@ -73,6 +73,8 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         arrays["x_typical"] = network.scale.x_typical
     if not sparse:
         arrays["history"] = estimator.history_.to_array()
+        if estimator.conformity_ is not None:
+            arrays["conformity"] = estimator.conformity_
     return description, arrays
 
 
@@ -102,6 +104,15 @@ def _training_fit(estimator: NetworkEstimator, record: TrainingRecord) -> Traini
     if np.isinf(numbers).any() or np.isnan(numbers[len(explained) :]).any():
         raise ValueError("what it explains of its training rows is no number")
     return TrainingFit(Quality(explained, tuple(record.base_rates)), record.shares)
+
+
+def _conformity(estimator: NetworkEstimator, held: Held) -> NDArray[np.float32]:
+    """What conformal prediction needs of training rows."""
+    found = held.numbers("conformity", (None, None)).astype(np.float32)
+    shares = hasattr(estimator, "classes_")
+    if not found.size or (shares and (found.min() < 0 or found.max() > 1)):
+        raise ValueError("array 'conformity' holds no rows, or no probabilities")
+    return found
 
 
 def _params(estimator: NetworkEstimator) -> dict[str, Any]:
@@ -163,6 +174,8 @@ def from_state(
     _set_offset(estimator, record)
     if record.training is not None:
         estimator.training_fit_ = _training_fit(estimator, record.training)
+    if "conformity" in held and not record.sparse:
+        estimator.conformity_ = _conformity(estimator, held)
     held.require_no_others()
     return estimator
 
