@@ -151,8 +151,11 @@ class SplineRegressor(RegressorMixin, _Splines):
         self._fit("LinearGAM", x, y)
         return self
 
-    def predict(self, x: Float) -> Float:
-        return np.asarray(self.gam_.predict(x))
+    def predict(self, x: Float, return_std: bool = False) -> Any:
+        mean = np.asarray(self.gam_.predict(x))
+        if not return_std:
+            return mean
+        return mean, np.full(len(mean), np.sqrt(self.gam_.statistics_["scale"]))
 
 
 def _quietly_splined(model: Any, x: Float, y: NDArray) -> Any:
