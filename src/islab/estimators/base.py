@@ -25,6 +25,7 @@ from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
 from islab.estimators.predictions import NUMBERS_AT_ONCE, Model
 from islab.estimators.settings import check_params
+from islab.estimators.streams import Stream
 from islab.estimators.summary import ModelSummary, summarise_model
 from islab.estimators.training_fit import TrainingFit, training_fit
 from islab.estimators.weight_distribution import Learned, WeightDistribution
@@ -64,6 +65,8 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
     """What ``_learn_weights`` learns, to read it back from a file."""
     takes_offset: ClassVar[bool] = False
     """Whether ``_learn_weights`` heeds the offset of its problem."""
+    learns_from_streams: ClassVar[bool] = False
+    """Whether ``_learn_weights`` heeds all rows of its problem, where it has a sample of them."""
     compares_median: ClassVar[bool] = False
     """Whether ``fit`` looks at its result: warns of a median network that is unlike the full
     model, and keeps what it explains of the training rows."""
@@ -112,10 +115,12 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         offset: Float | None = None,
         candidates: tuple[str, ...] = (),
         labels: NDArray | None = None,
+        stream: Stream | None = None,
     ) -> None:
         """Learns from a checked table, targets and offsets (rows, outputs).
 
-        ``labels`` are the classes (rows,) that targets stand for.
+        ``labels`` are the classes (rows,) that targets stand for. The table may be a sample of the
+        rows of a ``stream``.
 
         Of several ``candidates``, which standardise targets alike, the best likelihood is taken.
 
@@ -132,11 +137,15 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
         own = target if offset is None else target - offset  # of likelihoods that scale it
         scale = self._scale(columns, covariates, own, outputs, table_weight, likelihood)
+        whole = None
+        if stream is not None and not stream.sampled.are_all and self.learns_from_streams:
+            whole = stream.rows(columns, scale).with_ranges_of_all(covariates, target)
+            columns, scale = whole.reader.columns, whole.reader.scale
         x, y = scale.standardise(covariates), (target - scale.y_center) / scale.y_scale
         shift = None if offset is None else offset / scale.y_scale
         excluded, limits = read_constraints(self.constraints, columns, y.shape[1])
         problem = replace(
-            _weighted(x, y, sample_weight, shift), limits=limits, groups=columns.groups
+            _weighted(x, y, sample_weight, shift), limits=limits, groups=columns.groups, whole=whole
         )
         varies = columns.varies & ~excluded
         seed = self._new_seed()
@@ -145,6 +154,8 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         family = families.likelihood(likelihood)
         scale = scale.with_predictors(family)
         learned = self._learn_weights(problem.with_predictors(family), likelihood, varies, seed)
+        if stream is not None and not stream.sampled.are_all and not _saw_all(learned.weights):
+            stream.sampled.warn()
         learned.weights.scale = scale
         self.columns_ = columns
         self.posterior_ = learned.weights
@@ -391,6 +402,11 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
+
+
+def _saw_all(weights: WeightDistribution) -> bool:
+    """Whether weights were learned from more rows than the sample."""
+    return isinstance(weights, SampledPosterior) and weights.all_rows is not None
 
 
 def _weighted(x: Float, y: Float, sample_weight: Float | None, offset: Float | None) -> Problem:

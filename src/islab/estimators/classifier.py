@@ -15,7 +15,8 @@ from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
 from islab.estimators.posterior import PosteriorEstimator
 from islab.estimators.predictions import ClassPredictions, Model
-from islab.tables.batches import rows_to_learn_from
+from islab.estimators.streams import ClassTargets, Stream
+from islab.tables.batches import is_batched, sampled_rows
 from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.targets import checked_labels, codes_of, interval_levels, levels_of
 
@@ -178,7 +179,9 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
             How often each row counts.
         """
         self._check_params()
-        X, y = rows_to_learn_from(X, y, sample_weight, self.random_state)
+        sampled = sampled_rows(X, y, sample_weight, self.random_state) if is_batched(X) else None
+        if sampled is not None:
+            X, y = sampled.table, sampled.y
         table = checked_table(self, X, reset=True)
         labels = checked_labels(self, y, table)
         check_classification_targets(labels)
@@ -194,6 +197,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
         codes = codes_of(labels, names)
         likelihood = families.likelihood_of_classes(len(classes), ordered=levels is not None)
         self.classes_, self.levels_ = classes, levels
+        targets = ClassTargets(names, likelihood.name)
         self._learn(
             table,
             likelihood.class_targets(codes, len(classes)),
@@ -202,6 +206,7 @@ class NetworkClassifier(PosteriorClassifier, NetworkEstimator):
             sample_weight=self._with_class_weight(weight, labels, codes),
             table_weight=weight,
             labels=labels,
+            stream=None if sampled is None else Stream(sampled, targets),
         )
         return self
 

@@ -52,6 +52,7 @@ class ISLaBEstimator(NetworkEstimator):
 
     compares_median = True
     takes_offset = True
+    learns_from_streams = True
 
     def __init__(
         self,

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core import families
 from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
 from islab.estimators.predictions import Model, NumberPredictions, Predictions
-from islab.tables.batches import rows_to_learn_from
+from islab.estimators.streams import NumberTargets, Stream
+from islab.tables.batches import is_batched, sampled_rows
 from islab.tables.frames import all_or_nothing, checked_table, row_index
 from islab.tables.offsets import Given, OffsetColumns, read_offset
 from islab.tables.targets import (
@@ -77,7 +78,9 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         """
         self._check_params()
         self._check_offset(offset, exposure)
-        X, y = rows_to_learn_from(X, y, sample_weight, self.random_state)
+        sampled = sampled_rows(X, y, sample_weight, self.random_state) if is_batched(X) else None
+        if sampled is not None:
+            X, y = sampled.table, sampled.y
         columns = OffsetColumns.among(offset, exposure)
         table = checked_table(self, columns.without(X), reset=True)
         values = checked_numbers(self, y, table)
@@ -87,6 +90,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         target = values.reshape(len(values), -1)
         outputs = output_names(y, target.shape[1])
         shift = read_offset(X, offset, exposure, target.shape[1])
+        targets = NumberTargets(candidates[0])
         self._learn(
             table,
             target,
@@ -96,6 +100,7 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             sample_weight=weight,
             table_weight=weight,
             offset=shift,
+            stream=None if sampled is None else Stream(sampled, targets, columns),
         )
         self.offset_columns_ = columns
         self._warn_of_overdispersion(table, target, shift)

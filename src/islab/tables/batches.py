@@ -63,6 +63,15 @@ class Batches:
             else:
                 yield nw.from_native(batch, eager_only=True).select(names).to_native()
 
+    def total(self, read: Callable[[Any], Any], task: Callable[[Any], Any]) -> Any:
+        """The sum, batch after batch, of what a task gives for what is read of each."""
+        found = None
+        for batch in self:
+            if n_rows(batch):
+                part = task(read(batch))
+                found = part if found is None else found + part
+        return found
+
     def sample(self, seed: int) -> Sample:
         """Rows drawn without replacement, each with the same probability, in their order.
 
@@ -117,20 +126,55 @@ class Sample:
         return f"learned from a random sample of {n_rows(self.table):,} of {self.n_rows:,} rows"
 
 
-def rows_to_learn_from(X: Any, y: Any, sample_weight: Any, random_state: Any) -> tuple[Any, Any]:
-    """The table and the target of a fit, which for batches are a random sample of their rows.
+def is_batched(X: Any) -> bool:
+    """Whether a fit was given batches."""
+    return isinstance(X, Batches) or _is_dataset(X)
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """Table and target of the rows that a fit of batches sees at first, and where they are from.
+
+    Attributes
+    ----------
+    table, y : table and column
+    target : str
+        Name of the column.
+    batches : Batches
+    sample : Sample
+    """
+
+    table: Any
+    y: Any
+    target: str
+    batches: Batches
+    sample: Sample
+
+    @property
+    def are_all(self) -> bool:
+        """Whether the batches have no other rows."""
+        return n_rows(self.table) == self.sample.n_rows
+
+    def warn(self) -> None:
+        """Says that a model is learned from these rows only."""
+        warnings.warn(
+            f"The model is {self.sample.words}; to learn from more, give Batches(..., n_rows=...).",
+            TableWarning,
+            stacklevel=5,  # past learn, fit and all_or_nothing
+        )
+
+
+def sampled_rows(X: Any, y: Any, sample_weight: Any, random_state: Any) -> SampledRows:
+    """The rows that a fit of batches sees at first.
 
     Parameters
     ----------
-    X : table, Batches or pyarrow Dataset
-        Any other than the last two comes back as it is.
-    y : target, or for batches the name of its column
+    X : Batches or pyarrow Dataset
+    y : name of the target's column
     sample_weight : object
         There is none for batches.
     random_state : int, RandomState instance or None
     """
-    if not (isinstance(X, Batches) or _is_dataset(X)):
-        return X, y
     if not isinstance(y, str):
         raise ValueError(
             f"Got batches and y of type {type(y).__name__}, expected the name of the column that "
@@ -142,14 +186,8 @@ def rows_to_learn_from(X: Any, y: Any, sample_weight: Any, random_state: Any) ->
     found = batches.sample(int(check_random_state(random_state).randint(np.iinfo(np.int32).max)))
     if y not in frame_columns(found.table):
         raise ValueError(f"Got y={y!r}, expected a column of the batches; there is none.")
-    if n_rows(found.table) < found.n_rows:
-        warnings.warn(
-            f"The model is {found.words}; to learn from more, give Batches(..., n_rows=...).",
-            TableWarning,
-            stacklevel=4,  # past fit and all_or_nothing
-        )
     frame = nw.from_native(found.table, eager_only=True)
-    return frame.drop(y).to_native(), frame[y].to_native()
+    return SampledRows(frame.drop(y).to_native(), frame[y].to_native(), y, batches, found)
 
 
 def _opened(source: Any) -> Callable[[], Iterable[Any]]:
@@ -208,5 +246,9 @@ def _joined(parts: list[Any]) -> Any:
     """Frames one below the other, with rows numbered anew."""
     frames = [nw.from_native(part, eager_only=True) for part in parts]
     joined = nw.concat(frames) if len(frames) > 1 else frames[0]
-    found = nw.maybe_reset_index(joined).to_native()
-    return found.to_pandas(date_as_object=False) if hasattr(found, "to_batches") else found
+    return as_table(nw.maybe_reset_index(joined).to_native())
+
+
+def as_table(batch: Any) -> Any:
+    """A batch as fits take it: one of Arrow as a frame of pandas."""
+    return batch.to_pandas(date_as_object=False) if hasattr(batch, "to_batches") else batch

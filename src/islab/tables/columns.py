@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MISSING = ("impute", "error")
 SMALLEST_SCALE = 1e-150
+ROUNDING = 1e-9  # of a range
 
 Variable = Number | Category | Ordered | Moment | LeftOut
 
@@ -133,8 +134,15 @@ class ColumnEncoder:
 
     def encode(self, table: Any) -> Float:
         """Covariates in the user's units, (rows, covariates); one warning says what is new."""
-        parts: list[Float] = []
         remarks: list[str] = []
+        found = self.covariates_of(table, remarks)
+        if remarks:
+            warnings.warn("\n".join(remarks), UserWarning, stacklevel=2)
+        return found
+
+    def covariates_of(self, table: Any, remarks: list[str]) -> Float:
+        """The same; remarks on what is new are added to the list."""
+        parts: list[Float] = []
         names = [variable.name for variable in self.variables]
         for variable, (name, source) in zip(self.variables, sources_of(table, names), strict=True):
             if isinstance(variable, LeftOut):
@@ -142,9 +150,30 @@ class ColumnEncoder:
             column = read_column(source, name, text=isinstance(variable, Category | Ordered))
             check_cells(column, name, self.missing)
             parts.append(variable.encode(column, remarks))
-        if remarks:
-            warnings.warn("\n".join(remarks), UserWarning, stacklevel=2)
         return np.concatenate(parts, axis=1)
+
+    def with_ranges(self, ranges: Float) -> ColumnEncoder:
+        """The same with the least and greatest values of more rows than it was learned from.
+
+        Parameters
+        ----------
+        ranges : (2, covariates)
+            Only wider ones of numbers are taken.
+        """
+        variables: list[Variable] = []
+        first = 0
+        for variable in self.variables:
+            if isinstance(variable, Number) and not variable.constant:
+                slack = ROUNDING * (variable.high - variable.low)
+                low, high = (float(end) for end in ranges[:, first])
+                variable = replace(
+                    variable,
+                    low=low if low < variable.low - slack else variable.low,
+                    high=high if high > variable.high + slack else variable.high,
+                )
+            variables.append(variable)
+            first += len(variable.covariates)
+        return replace(self, variables=tuple(variables))
 
     def expression(self, covariate: int) -> Expression:
         """A covariate as a formula of cells of the table, for exports."""
