@@ -165,13 +165,7 @@ def by_knockoffs(x: Float, y: Float, seed: int, correlation: float) -> Found:
     from sklearn.linear_model import LassoCV
     from sklearn.model_selection import KFold
 
-    v = x.shape[1]
-    sigma = (1 - correlation) * np.eye(v) + correlation
-    s = min(1.0, 2 * np.linalg.eigvalsh(sigma)[0]) * 0.999 * np.eye(v)
-    shrink = np.linalg.solve(sigma, s)
-    spread = np.linalg.cholesky(2 * s - s @ shrink)
-    rng = np.random.default_rng(seed)
-    copy = x - x @ shrink + rng.standard_normal(x.shape) @ spread.T
+    v, copy = x.shape[1], knockoff_copy(x, correlation, np.random.default_rng(seed))
     folds = KFold(5, shuffle=True, random_state=seed)
     slopes = np.abs(LassoCV(cv=folds).fit(np.hstack([x, copy]), y).coef_)
     lead = slopes[:v] - slopes[v:]
@@ -180,6 +174,16 @@ def by_knockoffs(x: Float, y: Float, seed: int, correlation: float) -> Found:
     good = limits[np.array(share) <= TARGET_FDR] if len(limits) else limits
     limit = good[0] if len(good) else np.inf
     return Found({f"FDR of {TARGET_FDR:.0%} wanted": lead >= limit})
+
+
+def knockoff_copy(x: Float, correlation: float, rng: np.random.Generator) -> Float:
+    """Copies that may change places with their covariates, equally correlated normal ones."""
+    v = x.shape[1]
+    sigma = (1 - correlation) * np.eye(v) + correlation
+    s = min(1.0, 2 * np.linalg.eigvalsh(sigma)[0]) * 0.999 * np.eye(v)
+    shrink = np.linalg.solve(sigma, s)
+    spread = np.linalg.cholesky(2 * s - s @ shrink)
+    return x - x @ shrink + rng.standard_normal(x.shape) @ spread.T
 
 
 def by_splines(x: Float, y: Float, seed: int, correlation: float) -> Found:
