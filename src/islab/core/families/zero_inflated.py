@@ -20,7 +20,7 @@ from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
 from islab.core.families.spelling import Kernel
 
 LEAST_ODDS, ODDS_STEP = 1e-4, 4.0
-FARTHEST_SDS = 80
+LEVEL_ERROR = 1e-12
 SMALLEST_SHARE, BIAS_STEPS = 0.02, 30
 
 
@@ -31,6 +31,23 @@ def _with_zeros(share: str, own: str) -> str:
 
 def _share(value, mean{own}, odds):
     return (odds * (value >= 0) + _counted(value, mean * (1 + odds){own})) / (1 + odds)"""
+
+
+def _levels_of_counts(levels: Float, counted: Float) -> tuple[Float, Float]:
+    """Between which shares of the counts alone those of all rows reach these levels.
+
+    A share p of all rows is 1 - w + mean(w_d F_d), with w the mean of the shares w_d of rows that
+    count. It differs from 1 - w + w F, where F is the mean of F_d, by their covariance, which is at
+    most s sqrt(F (1 - F)), with s the standard deviation of w_d: two quadratic equations for F.
+    """
+    mean, variance = counted.mean(), counted.var()
+    rest = levels - (1 - mean)
+    half, square = rest * mean + variance / 2, mean**2 + variance
+    radicand = variance * (rest * (mean - rest) + variance / 4)
+    root = np.sqrt(np.maximum(radicand, 0))
+    low = np.where(rest > 0, (half - root) / square - LEVEL_ERROR, 0)
+    high = np.where(radicand >= 0, (half + root) / square + LEVEL_ERROR, 0)
+    return low, high
 
 
 class ZeroInflatedPoisson(Poisson):
@@ -151,25 +168,43 @@ class ZeroInflatedPoisson(Poisson):
         return pdtr(count, rate)
 
     def predictive_quantiles(self, draws: Float, noise: Float, levels: ArrayLike) -> Float:
-        own, odds = self._split(np.asarray(noise, dtype=float))
-        rate, share = self.counts.mean(draws), 1 / (1 + odds)
-        levels = checked_levels(levels).reshape(-1, 1, 1)
-        low = np.full((len(levels), *rate.shape[1:]), -1.0)
-        reach = rate + FARTHEST_SDS * np.sqrt(self.counts.variance(draws, own))
-        high = np.broadcast_to(np.ceil(10 + reach.max(axis=0)), low.shape)
-        for _ in range(64):
-            middle = np.floor((low + high) / 2)
-            going = (middle > low) & (middle < high)
-            if not going.any():
-                break
-            up_to = [
-                (1 - share + share * self._up_to(np.maximum(m, 0), rate, own)).mean(axis=0)
-                for m in middle
+        noise = np.asarray(noise, dtype=float)
+        if noise.ndim > 1 and (noise == noise[..., :1, :]).all():
+            noise = noise[..., :1, :]  # the same for all rows
+        if noise.ndim > 1 and noise.shape[-2] > 1:
+            rows = range(draws.shape[1])
+            parts = [
+                self.predictive_quantiles(draws[:, i : i + 1], noise[..., i, None, :], levels)
+                for i in rows
             ]
-            below = np.stack(up_to) < levels
-            low = np.where(going & below, middle, low)
-            high = np.where(going & ~below, middle, high)
-        return high
+            return np.concatenate(parts, axis=1)
+        own, odds = self._split(noise)
+        levels, shape = checked_levels(levels).ravel(), (len(draws), 1, draws.shape[2])
+        own, counted = np.broadcast_to(own, shape), np.broadcast_to(1 / (1 + odds), shape)
+        found = [
+            self._quantiles(draws[..., k : k + 1], own[..., k : k + 1], counted[:, 0, k], levels)
+            for k in range(shape[2])
+        ]
+        return np.concatenate(found, axis=-1)
+
+    def _quantiles(self, draws: Float, own: Float, counted: Float, levels: Float) -> Float:
+        """Of one output, (levels, rows, 1), where each draw has its share of rows that count.
+
+        Quantiles of the counts alone at two levels enclose each, and are mostly the same.
+        """
+        alone = self.counts.predictive_quantiles
+        ends = np.concatenate(_levels_of_counts(levels, counted))
+        found = alone(draws, own, np.clip(ends, LEVEL_ERROR, 1 - LEVEL_ERROR))[..., 0]
+        low, high = np.split(np.where(ends[:, None] > 0, found, 0), 2)
+        rates, own, low = self.counts.mean(draws)[..., 0], own[..., 0], low - 1
+        for place, level in enumerate(levels.tolist()):
+            while len(open_rows := np.flatnonzero(high[place] - low[place] > 1)):
+                middle = np.floor((low[place, open_rows] + high[place, open_rows]) / 2)
+                up_to = self._up_to(middle, rates[:, open_rows], own)
+                reached = 1 - counted.mean() + (counted[:, None] * up_to).mean(axis=0) >= level
+                high[place, open_rows[reached]] = middle[reached]
+                low[place, open_rows[~reached]] = middle[~reached]
+        return high[..., None]
 
     # -- spellings ------------------------------------------------------------------------
 
