@@ -86,6 +86,14 @@ def test_a_fit_on_a_sample_says_how_many_rows(folder, files, tmp_path, capsys):
     assert '"rows": 60' in out
 
 
+def test_a_fit_on_several_files_learns_from_all_rows(folder, files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("islab.tables.batches.SAMPLE_ROWS", 60)
+    code, out, _ = run(capsys, "fit", *files, *DROPS, *QUICK, "--json", "-o", tmp_path / "m")
+    assert code == 0
+    assert '"rows": 90' in out
+    assert islab.load(tmp_path / "m").posterior_.all_rows.n_rows == 90
+
+
 def test_text_in_one_of_several_files_makes_the_column_text(table, tmp_path, capsys):
     codes = np.arange(90) % 3
     first = table.assign(code=codes)[:50]

@@ -2,7 +2,8 @@
 
 The task follows from the target: text, booleans and a few whole numbers are classes, other
 numbers are predicted as numbers. Rows without a target are left out. Several files may hold more
-rows than fit in memory: the model is learned from a random sample of them.
+rows than fit in memory: which weights are used is learned from a random sample of them, the values
+of the weights from all.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any
 
 from islab.cli.tables import (
     FILES,
+    SampledFiles,
     add_column_arguments,
     read_sample,
     read_training,
     require_output,
+    training_pieces,
 )
 from islab.core.names import counted
 
@@ -61,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rows",
         type=int,
         metavar="N",
-        help="learn from so many rows, drawn at random (default: all of one file, 200,000 of more)",
+        help="learn from so many rows, drawn at random (default: all; of several files 200,000 "
+        "are held in memory)",
     )
     parser.add_argument("--seed", type=int, default=0, help="same seed, same model (default 0)")
     parser.add_argument("--jobs", type=int, help="networks to train at the same time")
@@ -85,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from islab.tables.batches import SAMPLE_ROWS
+    from islab.tables import batches
     from islab.tables.targets import detected_task
 
     paths = args.data
@@ -94,8 +98,8 @@ def run(args: argparse.Namespace) -> None:
     args.data = paths[0]
     sample = None
     if len(paths) > 1 or args.rows is not None:
-        sample = read_sample(args, paths, SAMPLE_ROWS if args.rows is None else args.rows)
-    X, y = read_training(args, sample)
+        sample = read_sample(args, paths, batches.SAMPLE_ROWS if args.rows is None else args.rows)
+    X, y = read_training(args, None if sample is None else sample.table)
     for name in X.columns[X.columns.str.startswith("Unnamed: ")]:
         print(
             f"column {name!r} has no name; if it counts rows, try --drop {name!r}", file=sys.stderr
@@ -107,7 +111,7 @@ def run(args: argparse.Namespace) -> None:
     if offsets and task == "classification":
         raise ValueError("Got --offset or --exposure with classes, expected numbers or counts")
     start = time.perf_counter()
-    model.fit(X, y, **offsets)
+    n_rows = _fit(model, args, sample, X, y, offsets)
     seconds = time.perf_counter() - start
     model.save(args.output, sparse=args.sparse)
     if args.resume and args.checkpoint is None:
@@ -116,11 +120,35 @@ def run(args: argparse.Namespace) -> None:
     if args.report is not None:
         model.report(args.report, X, y)
     if args.json:
-        facts = {"task": task, "target": args.target, "rows": len(X), "seconds": seconds}
+        facts = {"task": task, "target": args.target, "rows": n_rows, "seconds": seconds}
         print(json.dumps({**facts, "model": args.output, "summary": model.summary().to_dict()}))
     else:
         print(model.summary())
-        print(f"\n{counted(len(X), 'row')}, {seconds:.1f} s, saved to {args.output}")
+        print(f"\n{counted(n_rows, 'row')}, {seconds:.1f} s, saved to {args.output}")
+
+
+def _fit(
+    model: Any,
+    args: argparse.Namespace,
+    sample: SampledFiles | None,
+    X: Any,
+    y: Any,
+    offsets: dict[str, str],
+) -> int:
+    """Learns from all rows of several files, or from those in memory; gives their number."""
+    from islab.tables.batches import Batches
+
+    if sample is None or len(sample.table) == sample.n_rows:
+        model.fit(X, y, **offsets)
+        return len(X)
+    if args.rows is None and not (args.text or args.keep):
+        pieces = Batches(training_pieces(args, sample.pieces), n_rows=len(sample.table))
+        model.fit(pieces, args.target, **offsets)
+        found = getattr(model.posterior_, "all_rows", None)
+        return len(X) if found is None else found.n_rows
+    print(sample.words, file=sys.stderr)
+    model.fit(X, y, **offsets)
+    return len(X)
 
 
 def make_estimator(task: str, args: argparse.Namespace) -> Any:

@@ -9,10 +9,10 @@ import sys
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from islab.cli.binary_files import (
     ARROW,
@@ -165,7 +165,16 @@ def _kept(column: pd.Series) -> Any:
     return "category" if _is_text(column) else column.dtype
 
 
-def read_sample(args: argparse.Namespace, paths: list[str], n_rows: int) -> pd.DataFrame:
+class SampledFiles(NamedTuple):
+    """A random sample of the rows of some files, and a function that reads all rows again."""
+
+    table: pd.DataFrame
+    n_rows: int
+    words: str
+    pieces: Callable[[], Iterator[pd.DataFrame]]
+
+
+def read_sample(args: argparse.Namespace, paths: list[str], n_rows: int) -> SampledFiles:
     """A random sample of the rows of some files, which need not fit in memory."""
     from islab.tables.batches import Batches
 
@@ -184,9 +193,19 @@ def read_sample(args: argparse.Namespace, paths: list[str], n_rows: int) -> pd.D
     if mixed:  # text anywhere is text everywhere, as it is spelled
         text |= dict.fromkeys(mixed, ())
         found = Batches(pieces, n_rows=n_rows).sample(args.seed)
-    if len(found.table) < found.n_rows:
-        print(found.words, file=sys.stderr)
-    return found.table
+    return SampledFiles(found.table, found.n_rows, found.words, pieces)
+
+
+def training_pieces(
+    args: argparse.Namespace, pieces: Callable[[], Iterator[pd.DataFrame]]
+) -> Callable[[], Iterator[pd.DataFrame]]:
+    """The pieces without rows that have no target, and without columns to drop."""
+
+    def wanted() -> Iterator[pd.DataFrame]:
+        for piece in pieces():
+            yield piece[piece[args.target].notna()].drop(columns=args.drop)
+
+    return wanted
 
 
 def require_output(path: str | None, *others: str) -> None:
