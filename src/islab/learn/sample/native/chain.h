@@ -135,7 +135,10 @@ class Chain {
     // its activations.
     double jump(const Part& part, State start, State& next) {
         const Proposal there(model, start, part);
-        if (!there.ok) return -INFINITY;
+        if (!there.ok) {
+            next = std::move(start);  // a state to look at, though nobody goes there
+            return -INFINITY;
+        }
         const Vector values = there.draw(there.mean, 0.0, random);
         next = std::move(start);
         set_part(next, part, values);
