@@ -18,6 +18,7 @@ def architecture(shape=(2, 8, 8), channels=(3, 2), hidden=(3,), outputs=3, activ
         hidden=hidden,
         n_outputs=outputs,
         activation=activation,
+        pixel_skip=kw.get("pixel_skip", False),
     )
 
 
@@ -48,6 +49,7 @@ def classifier(found):
         pool=[layer.pool for layer in layers],
         hidden_layer_sizes=found.architecture.head.hidden,
         activation=found.architecture.activation,
+        pixel_skip=found.architecture.pixel_skip,
         n_draws=5,
     )
     model.classes_ = np.arange(max(n_outputs, 2))

@@ -17,8 +17,9 @@ ACTIVATIONS = ["relu", "leaky_relu", "identity"]
 POOLS = [1, (2, 3)]
 
 
-def explained(activation="relu", seed=1, rows=3, pool=1, **options):
-    found = posterior(seed, activation=activation, stride=1 if pool != 1 else 2, pool=pool)
+def explained(activation="relu", seed=1, rows=3, pool=1, pixel_skip=False, **options):
+    stride = 1 if pool != 1 else 2
+    found = posterior(seed, activation=activation, stride=stride, pool=pool, pixel_skip=pixel_skip)
     network = found.median(outputs=["a", "b", "c"])
     images = pixels(network.architecture, rows)
     return network, images, explain_images(network, images, n_draws=7, random_state=0, **options)
@@ -26,8 +27,9 @@ def explained(activation="relu", seed=1, rows=3, pool=1, **options):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("pool", POOLS)
-def test_intercept_and_contributions_sum_to_the_logit(activation, pool):
-    network, images, found = explained(activation, pool=pool)
+@pytest.mark.parametrize("pixel_skip", [False, True])
+def test_intercept_and_contributions_sum_to_the_logit(activation, pool, pixel_skip):
+    network, images, found = explained(activation, pool=pool, pixel_skip=pixel_skip)
     net, numbers = network.architecture, network.means()
     eta, gradient = slopes(net, numbers, images, network.head.covariates)
     inside = eta - (gradient * images.reshape(len(images), 1, -1)).sum(axis=-1)
@@ -38,8 +40,9 @@ def test_intercept_and_contributions_sum_to_the_logit(activation, pool):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("pool", POOLS)
-def test_the_linear_piece_predicts_the_logit_of_a_nearby_image(activation, pool):
-    network, images, found = explained(activation, pool=pool)
+@pytest.mark.parametrize("pixel_skip", [False, True])
+def test_the_linear_piece_predicts_the_logit_of_a_nearby_image(activation, pool, pixel_skip):
+    network, images, found = explained(activation, pool=pool, pixel_skip=pixel_skip)
     near = images + 1e-7 * np.random.default_rng(0).standard_normal(images.shape)
     flat = near.reshape(len(near), -1)
     predicted = found.intercept + np.einsum("rpo,rp->ro", found.slope, flat)
@@ -47,8 +50,9 @@ def test_the_linear_piece_predicts_the_logit_of_a_nearby_image(activation, pool)
 
 
 @pytest.mark.parametrize("pool", POOLS)
-def test_intercept_and_contributions_sum_to_the_logit_in_every_draw(pool):
-    network, _, found = explained(pool=pool)
+@pytest.mark.parametrize("pixel_skip", [False, True])
+def test_intercept_and_contributions_sum_to_the_logit_in_every_draw(pool, pixel_skip):
+    network, _, found = explained(pool=pool, pixel_skip=pixel_skip)
     rng = np.random.default_rng(0)
     images = found.x.reshape(-1, *network.architecture.pixel_shape)
     total = found.draws_intercept + found.draws_contribution.sum(axis=2)
@@ -60,8 +64,9 @@ def test_intercept_and_contributions_sum_to_the_logit_in_every_draw(pool):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("pool", POOLS)
-def test_slopes_are_those_of_autograd(activation, pool):
-    net = architecture(activation=activation, stride=1, pool=pool)
+@pytest.mark.parametrize("pixel_skip", [False, True])
+def test_slopes_are_those_of_autograd(activation, pool, pixel_skip):
+    net = architecture(activation=activation, stride=1, pool=pool, pixel_skip=pixel_skip)
     numbers = posterior(2, net=net).draw(np.random.default_rng(0))
     images = pixels(net, rows=2)
     x = torch.tensor(images, requires_grad=True)
@@ -74,6 +79,8 @@ def test_slopes_are_those_of_autograd(activation, pool):
         maps = act(F.conv2d(maps, kernel, torch.tensor(biases), layer.stride, layer.padding))
         maps = F.max_pool2d(maps, layer.pool, ceil_mode=True)
     features = maps.permute(0, 2, 3, 1).flatten(1)
+    if pixel_skip:
+        features = torch.cat([features, x.flatten(1)], dim=1)
     matrix = torch.tensor(net.head.covariate_matrix(numbers.head_weights))
     hidden = act(features @ matrix[:3].T + torch.tensor(numbers.head_biases[:3]))
     wires = torch.tensor(net.head.hidden_block(1).view(numbers.head_weights))

@@ -45,9 +45,10 @@ def brute_force(net, kept):
     for block in head.blocks:
         for (unit, source), weight in np.ndenumerate(block.view(numbers)):
             if kept[-1][weight]:
-                start = (
-                    (last, source) if block.source == "covariate" else ("h", block.layer, source)
-                )
+                start = ("h", block.layer, source)
+                if block.source == "covariate":
+                    pixel = source - net.n_features
+                    start = (last, source) if pixel < 0 else (0, pixel)
                 edge = (("h", block.layer + 1, unit), (last, weight))
                 graph.setdefault(start, []).append(edge)
     used = [np.zeros(len(part), dtype=bool) for part in kept]
@@ -69,7 +70,9 @@ def masks(found, threshold=0.5):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("steps", [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}])
+@pytest.mark.parametrize(
+    "steps", [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}, {"pixel_skip": True}]
+)
 def test_used_weights_are_those_on_a_path_of_the_unrolled_network(seed, steps):
     net = architecture(shape=(1, 5, 5), channels=(3, 2), hidden=(2,), outputs=2, **steps)
     kept = masks(posterior(seed, net=net, inclusion=SPARSE))

@@ -12,7 +12,14 @@ from islab.io.store import NO_HASH, read, to_bytes
 from tests.images.nets import architecture, classifier, pixels, posterior
 from tests.images.test_paths import SPARSE
 
-KINDS = [{}, {"stride": 1, "pool": (2, 3)}, {"hidden": ()}, {"outputs": 1}, {"channels": ()}]
+KINDS = [
+    {},
+    {"stride": 1, "pool": (2, 3)},
+    {"hidden": ()},
+    {"outputs": 1},
+    {"channels": ()},
+    {"pixel_skip": True},
+]
 
 
 def images_of(model, rows=4):

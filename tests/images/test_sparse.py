@@ -8,7 +8,7 @@ from islab.core.convolution.paths import active_image_weights
 from tests.images.nets import pixels, posterior
 from tests.images.test_paths import SPARSE, masks
 
-STEPS = [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}]
+STEPS = [{}, {"stride": 1, "pool": (2, 3)}, {"pool": (1, 2)}, {"pixel_skip": True}]
 
 
 def kept_predictor(found, images):
@@ -50,9 +50,10 @@ def test_a_network_without_paths_predicts_a_constant():
     assert [len(own) for own in network.channels] == [0, 0]
 
 
+@pytest.mark.parametrize("pixel_skip", [False, True])
 @pytest.mark.parametrize("output", [0, 1, 2])
-def test_receptive_field_of_an_output_is_where_its_slopes_can_be(output):
-    found = posterior(5, inclusion=SPARSE, activation="identity")
+def test_receptive_field_of_an_output_is_where_its_slopes_can_be(output, pixel_skip):
+    found = posterior(5, inclusion=SPARSE, activation="identity", pixel_skip=pixel_skip)
     network = found.median()
     net = network.architecture
     gradient = slopes(net, network.means(), pixels(net), network.head.covariates)[1][0, output]

@@ -12,6 +12,7 @@ from islab.core.posterior import Initial, Posterior  # noqa: E402
 from islab.core.priors import Prior  # noqa: E402
 from islab.learn.engines.base import Problem  # noqa: E402
 from islab.learn.engines.torch.dense import TorchEngine  # noqa: E402
+from islab.learn.engines.torch.flow import FlowEngine  # noqa: E402
 from islab.torch import (  # noqa: E402
     SpikeSlabConv2d,
     SpikeSlabLinear,
@@ -39,8 +40,9 @@ class Skipping(torch.nn.Module):
         return self.last(torch.cat([hidden, x], -1))
 
 
-def as_layer(engine, net):
-    layer = SpikeSlabLinear(net.n_covariates, net.n_outputs, tau=1.5, psi=0.2).double()
+def as_layer(engine, net, **options):
+    options = {"tau": 1.5, "psi": 0.2, **options}
+    layer = SpikeSlabLinear(net.n_covariates, net.n_outputs, **options).double()
     parts = engine.parts(engine.theta.detach())
     shape = layer.mu.shape
     with torch.no_grad():
@@ -160,3 +162,31 @@ def test_flows_learn_at_a_rate_of_their_own_and_keep_their_masks():
 def test_a_median_needs_a_spike_and_slab_layer():
     with pytest.raises(ValueError, match="expected one or more"):
         median(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("kind", ["iaf", "rnvp"])
+def test_a_flow_layer_is_the_flow_engine(kind):
+    net = Architecture(4, (), 3)
+    rng = np.random.default_rng(0)
+    start = Posterior.initialise(net, rng, Initial(), "gaussian")
+    problem = Problem(rng.normal(size=(5, 4)), rng.normal(size=(5, 3)))
+    engine = FlowEngine(start, problem, seed=0, flow=kind, flow_width=6, dtype=torch.float64)
+    blocks = len(net.blocks)
+    prior = Prior(np.full(blocks, 1.5), np.full(blocks, 0.2), bias_tau=BIAS_TAU)
+    engine.set_prior(prior, np.ones(blocks))
+    options = {"tau": 1.5, "psi": 0.2, "flow": kind, "flow_width": 6}
+    layer = as_layer(engine, net, **options)
+    with torch.no_grad():
+        for own, piece in zip(layer.flow.pieces, engine.flows, strict=True):
+            own.copy_(piece + 0.1 * torch.randn(piece.shape) * own.abs().sign())
+            piece.copy_(own)
+    generators = [torch.Generator().manual_seed(3) for _ in range(2)]
+    mean, variance, value = engine.weights(generators[0], value=True)
+    own = layer.weights(generators[1])
+    torch.testing.assert_close(own.mean.flatten(), mean[0], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(own.variance.flatten(), variance[0], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(own.kl, value, rtol=1e-12, atol=1e-12)
+    (mean[0].sum() + value).backward()
+    (own.mean.sum() + own.kl).backward()
+    for ours, theirs, free in zip(layer.flow.pieces, engine.flows, engine._free, strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad * free, rtol=1e-10, atol=1e-12)

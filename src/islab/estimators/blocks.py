@@ -47,13 +47,9 @@ def by_block(name: str, value: Any, places: Sequence[Place], auto: float) -> ByB
         value = {}
     if not isinstance(value, dict):
         return ByBlock((float(value),) * len(places), (True,) * len(places))
-    n_layers = 1 + max((layer for layer, _ in places), default=0)
-    given = {_key(key, n_layers): number for key, number in value.items()}
+    given = {_key(key, places): number for key, number in value.items()}
     _check_places(name, given, places, value)
-    found = [
-        next((given[key] for key in ((layer, s), layer, s) if key in given), None)
-        for layer, s in places
-    ]
+    found = [next((given[key] for key in _names(place) if key in given), None) for place in places]
     values = tuple(auto if number is None else float(number) for number in found)
     return ByBlock(values, tuple(number is not None for number in found))
 
@@ -89,19 +85,29 @@ def _is_layer(key: Any) -> bool:
     return isinstance(key, Integral) and not isinstance(key, bool)
 
 
-def _key(key: Any, n_layers: int) -> Any:
+def _names(place: Place) -> tuple[Any, ...]:
+    """Keys that name a block, the most special first; a number alone is one of a dense layer."""
+    layer, source = place
+    return (place, source) if source == "kernels" else (place, layer, source)
+
+
+def _key(key: Any, places: Sequence[Place]) -> Any:
     """The key with layers counted from the first."""
     if isinstance(key, tuple):
-        return _key(key[0], n_layers), key[1]
-    if _is_layer(key):
-        return int(key) + n_layers if key < 0 else int(key)
-    return key
+        own = [place for place in places if (place[1] == "kernels") == (key[1] == "kernels")]
+        return _key(key[0], own), key[1]
+    if _is_layer(key) and key < 0:
+        dense = [layer for layer, source in places if source != "kernels"] or [
+            layer for layer, _ in places
+        ]
+        return int(key) + 1 + max(dense, default=0)
+    return int(key) if _is_layer(key) else key
 
 
 def _check_places(
     name: str, given: dict[Any, Any], places: Sequence[Place], value: dict[Any, Any]
 ) -> None:
-    known = {*places, *(layer for layer, _ in places), *(source for _, source in places)}
+    known = {key for place in places for key in _names(place)}
     for own, key in zip(given, value, strict=True):
         if own not in known:
             raise ValueError(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.convolution.geometry import Convolution, ImageArchitecture
-from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork, feature_names
+from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork, read_names
 from islab.core.posterior import Posterior
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
@@ -154,7 +154,7 @@ def _small_network(
     constants = tuple(_constant(held, number, layer) for number, layer in enumerate(layers))
     labels = kernels[-1].unit_labels if kernels else np.arange(below)
     head = _small_head(net, record, held, labels, outputs)
-    compact = ImageArchitecture(net.image_shape, tuple(layers), head.architecture)
+    compact = ImageArchitecture(net.image_shape, tuple(layers), head.architecture, net.pixel_skip)
     return SparseImageNetwork(compact, tuple(kernels), constants, head, tuple(n_channels))
 
 
@@ -169,11 +169,13 @@ def _small_head(
     part, shape = record.parts[-1], architecture_of(record.parts[-1])
     if (shape.activation, shape.n_layers) != (net.activation, net.head.n_layers):
         raise ValueError("its head does not fit its parameters")
-    if prod(net.feature_shape[:2]) * len(labels) > FREE_FEATURES + FEATURES_PER_BYTE * held.n_bytes:
+    n_pixels = net.n_read - net.n_features
+    n_read = prod(net.feature_shape[:2]) * len(labels) + n_pixels
+    if n_read > FREE_FEATURES + FEATURES_PER_BYTE * held.n_bytes:
         raise ValueError("it has too many features for its weights")
 
     def scale() -> Scale:
-        names = feature_names(len(net.convolutions), net.feature_shape, labels)
+        names = read_names(net, labels)
         plain = Scale.plain(len(names), len(outputs))
         return replace(plain, names=names, variables=names, outputs=outputs)
 

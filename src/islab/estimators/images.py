@@ -17,14 +17,16 @@ from islab.core.convolution.network import forward
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.core.dependencies import needed
 from islab.estimators.classifier import PosteriorClassifier
-from islab.estimators.parameter_checks import Rules, count, one_of, positive, widths
+from islab.estimators.image_training import IMAGE_KEYS, image_recipe
+from islab.estimators.parameter_checks import Rules, count, flag, one_of, positive, widths
 from islab.estimators.predictions import NUMBERS_AT_ONCE, ClassPredictions, Model
 from islab.estimators.settings import check_params, hidden_widths, keeps_interrupted
 from islab.estimators.summary import ImageSummary, summarise_images
+from islab.estimators.training import Training, check_training
 from islab.explain.images import ImageExplanation, explain_images
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
-from islab.learn.images import fit_images, image_stage, starting_posterior
+from islab.learn.images import fit_images, starting_posterior
 from islab.learn.parallel import end_with_parent
 from islab.tables.frames import all_or_nothing
 from islab.tables.images import as_pixels, checked_images, checked_labels, make_source, pixel_chunks
@@ -42,6 +44,7 @@ _RULES: Rules = {
     "stride": (widths, _EACH),
     "pool": (widths, _EACH),
     "hidden_layer_sizes": (widths, "widths such as (32,), or ()"),
+    "pixel_skip": (flag, "True or False"),
     "batch_size": (count, _COUNT),
     "max_epochs": (count, _COUNT),
     "learning_rate_init": (positive, "a positive number"),
@@ -112,6 +115,9 @@ class ISLaBImageClassifier(PosteriorClassifier):
         Widths of the head's hidden layers; ``()`` for a linear one.
     activation : {"relu", "leaky_relu", "identity"}
         All of them make the network exactly linear around each image.
+    pixel_skip : bool
+        Whether the raw pixels enter the layers of the head too, beside the features: then a pixel
+        may act at any depth, as in the paper's convolutional networks.
     posterior : {"independent", "flow"}
         Independent weights, or weights tied by normalizing flows: a multiplier for each channel
         that comes into a convolution and for each input of the head's layers.
@@ -120,6 +126,18 @@ class ISLaBImageClassifier(PosteriorClassifier):
     max_epochs : int
     learning_rate_init : float
         Adam's highest rate.
+    prior_inclusion, prior_scale : "auto", float or dict
+        As in :class:`~islab.ISLaBClassifier`. Keys of a dict are "kernels" for all convolutions,
+        "covariates" (features and pixels) and "hidden" for those weights of the head, the number
+        of a layer of the head, or pairs such as ``(0, "kernels")`` and ``(-1, "covariates")``.
+    inclusion_init : "auto", str, (low, high) or dict
+        Where the inclusion parameters start; a dict has it for "kernels", "covariates" and
+        "hidden" weights apart.
+    training : "auto", "paper" or dict
+        As in :class:`~islab.ISLaBClassifier`, with the keys "recipe", "inclusion_rate",
+        "milestones", "drop", "means", "sigma", "bias_scale" and "flow_width".
+    threshold : float
+        Weights that are needed with a larger probability are in the median network.
     n_draws : int
         Draws of the model behind each prediction.
     augment : callable, optional
@@ -181,10 +199,16 @@ class ISLaBImageClassifier(PosteriorClassifier):
         pool: int | Sequence[int] = 1,
         hidden_layer_sizes: int | Sequence[int] = (32,),
         activation: str = "relu",
+        pixel_skip: bool = False,
         posterior: str = "independent",
         batch_size: int = 128,
         max_epochs: int = 5,
         learning_rate_init: float = 0.05,
+        prior_inclusion: Any = "auto",
+        prior_scale: Any = "auto",
+        inclusion_init: Any = "auto",
+        training: Any = "auto",
+        threshold: float = 0.5,
         n_draws: int = 20,
         augment: Callable[[Any], Any] | None = None,
         device: str = "cpu",
@@ -199,10 +223,16 @@ class ISLaBImageClassifier(PosteriorClassifier):
         self.pool = pool
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
+        self.pixel_skip = pixel_skip
         self.posterior = posterior
         self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate_init = learning_rate_init
+        self.prior_inclusion = prior_inclusion
+        self.prior_scale = prior_scale
+        self.inclusion_init = inclusion_init
+        self.training = training
+        self.threshold = threshold
         self.n_draws = n_draws
         self.augment = augment
         self.device = device
@@ -234,14 +264,14 @@ class ISLaBImageClassifier(PosteriorClassifier):
         source = make_source(images, labels, self.batch_size)
         seed = self._new_seed()
         net = self._architecture(source.image_shape, len(source.classes))
+        recipe = image_recipe(self.get_params(deep=False), net, source.n_batches)
         found = fit_images(
-            starting_posterior(net, source.counts(), seed),
+            starting_posterior(net, source.counts(), seed, recipe.initial, recipe.kernels),
             source,
-            image_stage(
-                self.max_epochs * source.n_batches, self.batch_size, self.learning_rate_init
-            ),
+            recipe.stage,
             seed=seed,
             flow=self.posterior == "flow",
+            flow_width=Training.of(self.training).flow_width,
             augment=self.augment,
             device=self.device,
             verbose=self.verbose,
@@ -258,7 +288,14 @@ class ISLaBImageClassifier(PosteriorClassifier):
         """Refuses values that no fit can use."""
         linear = families.activations(piecewise_linear=True)
         activation = (one_of(*linear), f"one of {', '.join(linear)}")
-        check_params(self.get_params(deep=False), {"activation": activation, **_RULES})
+        params = self.get_params(deep=False)
+        check_params(params, {"activation": activation, **_RULES})
+        check_training(self.training, IMAGE_KEYS)
+        if self.pixel_skip and not len(self.channels):
+            raise ValueError(
+                "Got pixel_skip=True without convolutions, where the head reads the pixels "
+                "already; try pixel_skip=False."
+            )
         self._engine_choice()
         warn_of_old_posterior(self.posterior)
 
@@ -276,12 +313,13 @@ class ISLaBImageClassifier(PosteriorClassifier):
             hidden=hidden_widths(self.hidden_layer_sizes),
             n_outputs=n_classes if n_classes > 2 else 1,
             activation=self.activation,
+            pixel_skip=self.pixel_skip,
         )
 
     def _take(self, posterior: ImagePosterior) -> None:
         """A posterior, and what follows from it."""
         self.posterior_ = posterior
-        self.network_ = posterior.median(outputs=self._output_names())
+        self.network_ = posterior.median(self.threshold, self._output_names())
 
     def _output_names(self) -> tuple[str, ...]:
         """The classes; of two the second."""

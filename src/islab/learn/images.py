@@ -50,12 +50,19 @@ def image_stage(n_steps: int, batch_size: int, rate: float) -> Stage:
 
 
 def starting_posterior(
-    net: ImageArchitecture, counts: NDArray[np.intp], seed: int
+    net: ImageArchitecture,
+    counts: NDArray[np.intp],
+    seed: int,
+    initial: Initial | None = None,
+    kernels: Initial | None = None,
 ) -> ImagePosterior:
-    """Where training starts: the constant model's predictor, from the rows of each class."""
+    """Where training starts: the constant model's predictor, from the rows of each class.
+
+    Kernels have a start of their own if one is given.
+    """
     likelihood = families.likelihood_of_classes(len(counts))
     rng = np.random.default_rng(seed)
-    start = ImagePosterior.initialise(net, rng, Initial(), likelihood.name)
+    start = ImagePosterior.initialise(net, rng, initial or Initial(), likelihood.name, kernels)
     share = np.log(counts)
     start.head.bias_mu[net.head.units[-1]] = (
         share - share.mean() if likelihood.one_hot else share[1] - share[0]
@@ -70,6 +77,7 @@ def fit_images(
     *,
     seed: int,
     flow: bool = False,
+    flow_width: int | None = None,
     augment: Callable[[Any], Any] | None = None,
     device: str = "cpu",
     verbose: bool = False,
@@ -87,6 +95,8 @@ def fit_images(
         Same seed, same result.
     flow : bool
         Whether normalizing flows tie the weights together.
+    flow_width : int, optional
+        Hidden units of the networks inside the flows.
     augment : callable, optional
         Changes each batch before it is learned from.
     device : str
@@ -94,14 +104,23 @@ def fit_images(
     verbose, checkpoint, keep_interrupted : optional
         See :func:`islab.learn.fit.fit`.
     """
-    from islab.learn.engines.torch.convolution import ConvolutionEngine
+    from islab.learn.engines.torch.convolution import FLOW_WIDTH, ConvolutionEngine
 
     engine = ConvolutionEngine(
-        start, source, seed=seed, augment=augment, flow=flow, device=device, betas=stage.betas
+        start,
+        source,
+        seed=seed,
+        augment=augment,
+        flow=flow,
+        device=device,
+        betas=stage.betas,
+        flow_width=flow_width or FLOW_WIDTH,
     )
     folder = kept = None
     if checkpoint is not None:
-        owner = _owner(source, (start.architecture, stage, seed, flow, device, augment is None))
+        owner = _owner(
+            source, (start.architecture, stage, seed, flow, flow_width, device, augment is None)
+        )
         folder = own_folder(checkpoint, owner)
         kept = Checkpoint(folder / "images.npz", owner)
     with ProgressBar(stage.n_steps, enabled=verbose) as bar:

@@ -72,16 +72,16 @@ def test_images_with_channels_last_hold_the_same_numbers(channels):
 NET = ImageArchitecture.build((2, 8, 8), (3, 4), 3, 2, hidden=(5,), n_outputs=3)
 
 
-def engine(flow=False, dtype=torch.float64, inclusion=(-2.0, 2.0), **options):
+def engine(flow=False, dtype=torch.float64, inclusion=(-2.0, 2.0), net=NET, **options):
     initial = Initial(covariate_inclusion=inclusion, hidden_inclusion=inclusion)
-    start = ImagePosterior.initialise(NET, np.random.default_rng(0), initial)
+    start = ImagePosterior.initialise(net, np.random.default_rng(0), initial)
     made = ConvolutionEngine(start, Bright(), seed=3, flow=flow, dtype=dtype, **options)
     set_prior(made)
     return made, start
 
 
 def set_prior(made):
-    prior = Prior.same(NET, tau=0.7, psi=0.2)
+    prior = Prior.same(made.architecture, tau=0.7, psi=0.2)
     made.set_prior(prior, np.ones_like(prior.tau))
 
 
@@ -112,8 +112,12 @@ def test_divergence_is_the_sum_over_kernel_weights_head_and_biases():
     assert made.kl() == pytest.approx(expected, rel=1e-10)
 
 
-def test_predictor_without_variance_is_the_network_at_its_means():
-    made, start = engine(inclusion=(40.0, 40.0))
+@pytest.mark.parametrize("pixel_skip", [False, True])
+def test_predictor_without_variance_is_the_network_at_its_means(pixel_skip):
+    net = ImageArchitecture.build(
+        (2, 8, 8), (3, 4), 3, 2, hidden=(5,), n_outputs=3, pixel_skip=pixel_skip
+    )
+    made, start = engine(inclusion=(40.0, 40.0), net=net)
     for part in made.engines:
         part.parts(part.theta.data)[1].fill_(-60.0)
         part.parts(part.theta.data)[4].fill_(-60.0)
@@ -124,6 +128,8 @@ def test_predictor_without_variance_is_the_network_at_its_means():
         weights = torch.as_tensor(part.mu).reshape(shape)
         maps = F.relu(F.conv2d(maps, weights, torch.as_tensor(part.bias_mu), 2, 1))
     features = maps.permute(0, 2, 3, 1).flatten(1)
+    if pixel_skip:
+        features = torch.cat([features, images.permute(0, 2, 3, 1).flatten(1)], dim=1)
     head = start.head.layers
     hidden = F.relu(features @ torch.as_tensor(head[0].mu).T + torch.as_tensor(head[0].bias_mu))
     both = torch.cat([hidden, features], dim=1)

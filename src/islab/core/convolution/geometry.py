@@ -98,6 +98,8 @@ class ImageArchitecture:
     convolutions : tuple of Convolution
     head : Architecture
         Its activation is that of the convolutions too.
+    pixel_skip : bool
+        Whether the head reads the pixels too, after the features.
 
     Examples
     --------
@@ -109,6 +111,7 @@ class ImageArchitecture:
     image_shape: Shape
     convolutions: tuple[Convolution, ...]
     head: Architecture
+    pixel_skip: bool = False
 
     @classmethod
     def build(
@@ -122,6 +125,7 @@ class ImageArchitecture:
         hidden: tuple[int, ...],
         n_outputs: int,
         activation: str = "relu",
+        pixel_skip: bool = False,
     ) -> ImageArchitecture:
         """The network for images of a shape; kernels, strides and pools for all layers or each."""
         kernels = per_layer("kernel_size", kernel_size, len(channels))
@@ -135,8 +139,9 @@ class ImageArchitecture:
             convolutions.append(layer)
             maps, height, width = out, layer.pooled_height, layer.pooled_width
         _check_size(image_shape, maps * height * width, MOST_FEATURES)
-        head = Architecture(maps * height * width, hidden, n_outputs, activation=activation)
-        return cls(image_shape, tuple(convolutions), head)
+        read = maps * height * width + (prod(image_shape) if pixel_skip else 0)
+        head = Architecture(read, hidden, n_outputs, activation=activation)
+        return cls(image_shape, tuple(convolutions), head, pixel_skip)
 
     @property
     def activation(self) -> str:
@@ -155,6 +160,16 @@ class ImageArchitecture:
             return self.pixel_shape
         last = self.convolutions[-1]
         return last.pooled_height, last.pooled_width, last.out_channels
+
+    @property
+    def n_features(self) -> int:
+        """Numbers of the maps that the head reads; pixels, if it reads them, come after these."""
+        return prod(self.feature_shape)
+
+    @property
+    def n_read(self) -> int:
+        """Features, and pixels if the head reads them."""
+        return self.n_features + (self.n_pixels if self.pixel_skip else 0)
 
     @property
     def n_pixels(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -75,7 +74,7 @@ def forward(
     ----------
     images : (rows, height, width, channels)
     columns : (used features,), optional
-        Features that the head reads; all if not given.
+        Features, and pixels after them, that the head reads; all if not given.
     """
     read = _read(net, preactivations(net, numbers, images), images, columns)
     return dense.forward(net.head, numbers.head_weights, numbers.head_biases, read)
@@ -93,8 +92,9 @@ def slopes(
     read = _read(net, z, images, columns)
     eta, by_read = dense.slopes(net.head, numbers.head_weights, numbers.head_biases, read)
     lead, activation = eta.shape, families.activation(net.activation)
-    gradient = np.zeros((*lead, prod(net.feature_shape)))
-    gradient[..., slice(None) if columns is None else columns] = by_read
+    whole = np.zeros((*lead, net.n_read))
+    whole[..., slice(None) if columns is None else columns] = by_read
+    gradient, by_pixel = np.split(whole, [net.n_features], axis=-1)
     for layer, weights, own in zip(
         reversed(net.convolutions), reversed(numbers.kernels), reversed(z), strict=True
     ):
@@ -105,7 +105,8 @@ def slopes(
         gradient = gradient.reshape(*lead, layer.pooled_height, layer.pooled_width, -1)
         gradient = unpool(gradient, layer) * slope[:, None]
         gradient = spread(gradient.reshape(-1, *own.shape[1:]), weights, layer)
-    return eta, gradient.reshape(*lead, -1)
+    gradient = gradient.reshape(*lead, -1)
+    return eta, gradient + by_pixel if net.pixel_skip else gradient
 
 
 def _read(net: ImageArchitecture, z: list[Float], images: Float, columns: Index | None) -> Float:
@@ -114,6 +115,8 @@ def _read(net: ImageArchitecture, z: list[Float], images: Float, columns: Index 
     if z:
         maps = pool(families.activation(net.activation).value(z[-1]), net.convolutions[-1])
     flat = maps.reshape(len(maps), -1)
+    if net.pixel_skip:
+        flat = np.concatenate([flat, images.reshape(len(images), -1)], axis=1)
     return flat if columns is None else flat[:, columns]
 
 

@@ -76,10 +76,10 @@ def active_image_weights(net: ImageArchitecture, kept: Sequence[Mask]) -> list[M
     *kernels, head = kept
     fed = fed_places(net, kernels)
     head = head.copy()
-    net.head.covariate_matrix(head)[:, ~fed[-1].ravel()] = False
+    net.head.covariate_matrix(head)[:, : net.n_features][:, ~fed[-1].ravel()] = False
     active = active_weights(net.head, head)
-    features = net.head.covariate_matrix(active).any(axis=0)
-    heard = heard_places(net, kernels, features.reshape(net.feature_shape))
+    features = np.asarray(net.head.covariate_matrix(active).any(axis=0))
+    heard = heard_places(net, kernels, features[: net.n_features].reshape(net.feature_shape))
     used = [
         used_weights(layer, wires, below, above)
         for layer, wires, below, above in zip(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,10 +46,12 @@ class ImagePosterior:
         rng: np.random.Generator,
         initial: Initial | None = None,
         likelihood: str = "categorical",
+        kernel_initial: Initial | None = None,
     ) -> ImagePosterior:
-        """A posterior to start training from."""
+        """A posterior to start training from; kernels may have a start of their own."""
+        own = kernel_initial or initial
         kernels = tuple(
-            Posterior.initialise(layer.dense, rng, initial) for layer in architecture.convolutions
+            Posterior.initialise(layer.dense, rng, own) for layer in architecture.convolutions
         )
         head = Posterior.initialise(architecture.head, rng, initial, likelihood)
         return cls(architecture, kernels, head)
@@ -125,9 +126,10 @@ class SparseImageNetwork:
         fed = fed_places(full, kept)
         values = _constant_values(posterior, kept, fed)
         head = _without_constants(posterior.head, fed[-1], values[-1], threshold).median(threshold)
-        features = np.zeros(full.head.n_covariates, dtype=bool)
+        features = np.zeros(full.n_read, dtype=bool)
         features[head.covariates] = True
-        heard = heard_places(full, kept, features.reshape(full.feature_shape))
+        places = features[: full.n_features].reshape(full.feature_shape)
+        heard = heard_places(full, kept, places)
         used = [
             used_weights(layer, wires, fed[number], heard[number + 1])
             for number, (layer, wires) in enumerate(zip(full.convolutions, kept, strict=True))
@@ -148,7 +150,8 @@ class SparseImageNetwork:
                 )
             )
         own = np.flatnonzero(np.broadcast_to(sources[-1], full.feature_shape).ravel())
-        names = feature_names(len(layers), full.feature_shape, np.flatnonzero(sources[-1]))
+        own = np.concatenate([own, np.arange(full.n_features, full.n_read)])
+        names = read_names(full, np.flatnonzero(sources[-1]))
         labels = tuple(outputs) if outputs is not None else head.scale.outputs
         scale = replace(
             Scale.plain(len(own), full.head.n_outputs),
@@ -158,7 +161,9 @@ class SparseImageNetwork:
         )
         head = replace(head, covariates=np.searchsorted(own, head.covariates), scale=scale)
         return cls(
-            architecture=ImageArchitecture(full.image_shape, tuple(layers), head.architecture),
+            architecture=ImageArchitecture(
+                full.image_shape, tuple(layers), head.architecture, full.pixel_skip
+            ),
             kernels=tuple(kernels),
             constants=tuple(constants),
             head=head,
@@ -248,13 +253,16 @@ class SparseImageNetwork:
         chosen = head.from_covariate()
         if output is not None:
             chosen = chosen & head.edges_of_output(output)
-        counts = np.zeros((head.architecture.n_layers, prod(net.feature_shape)))
+        counts = np.zeros((head.architecture.n_layers, net.n_read))
         np.add.at(counts, (head.edge_layers()[chosen], head.edge_ends()[0][chosen]), 1.0)
-        maps: Float = counts.reshape(-1, *net.feature_shape)
+        by_feature, by_pixel = np.split(counts, [net.n_features], axis=1)
+        maps: Float = by_feature.reshape(-1, *net.feature_shape)
         for layer, kernel in zip(reversed(net.convolutions), reversed(self.kernels), strict=True):
             wires = np.zeros(layer.dense.n_weights)
             wires[kernel.edges] = 1.0
             maps = spread(unpool(maps, layer), wires, layer)
+        if net.pixel_skip:
+            maps = maps + by_pixel.reshape(maps.shape)
         return np.moveaxis(maps, -1, 1)
 
     def to_frame(self) -> pd.DataFrame:
@@ -300,7 +308,10 @@ def _constant_values(
 def _without_constants(head: Posterior, fed: Mask, values: Float, threshold: float) -> Posterior:
     """The head that no longer reads features which no pixel feeds: they are part of its biases."""
     net = head.architecture
-    silent, value = ~fed.ravel(), values.ravel()
+    # Pixels, if the head reads them, are fed.
+    n_pixels = net.n_covariates - fed.size
+    silent = np.concatenate([~fed.ravel(), np.zeros(n_pixels, dtype=bool)])
+    value = np.concatenate([values.ravel(), np.zeros(n_pixels)])
     kept = np.where(head.alpha > threshold, 1.0, 0.0)
     weight = net.covariate_matrix(kept * head.mu * head.mean_multiplier())
     variances = net.covariate_matrix(kept * head.slab_variance())
@@ -350,6 +361,14 @@ def _sparse_kernel(
         multipliers=multipliers,
         input_index=input_index,
     )
+
+
+def read_names(net: ImageArchitecture, channels: Index) -> tuple[str, ...]:
+    """Names of what the head reads from some channels of the last convolution, and of pixels."""
+    features = feature_names(len(net.convolutions), net.feature_shape, channels)
+    if not net.pixel_skip:
+        return features
+    return features + feature_names(0, net.pixel_shape, np.arange(net.image_shape[0]))
 
 
 def feature_names(layer: int, shape: Shape, channels: Index) -> tuple[str, ...]:

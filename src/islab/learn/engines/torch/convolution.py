@@ -139,6 +139,8 @@ class ConvolutionEngine:
         Changes each batch (rows, channels, height, width) before it is learned from.
     flow : bool
         Whether normalizing flows tie the weights together.
+    flow_width : int
+        Hidden units of the networks inside the flows.
     device : str
         cpu, cuda or mps.
     dtype : torch.dtype
@@ -154,6 +156,7 @@ class ConvolutionEngine:
         seed: int,
         augment: Augment | None = None,
         flow: bool = False,
+        flow_width: int = FLOW_WIDTH,
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         betas: tuple[float, float] = ADAM_BETAS,
@@ -170,10 +173,10 @@ class ConvolutionEngine:
             if not flow:
                 engine = TorchEngine(part, rows, seed=own, **options)
             elif part is posterior.head:
-                engine = FlowEngine(part, rows, seed=own, flow_width=FLOW_WIDTH, **options)
+                engine = FlowEngine(part, rows, seed=own, flow_width=flow_width, **options)
             else:
                 channels = self.architecture.convolutions[number].in_channels
-                width = {"flow_width": FLOW_WIDTH, "channels": channels}
+                width = {"flow_width": flow_width, "channels": channels}
                 engine = KernelFlowEngine(part, rows, seed=own, **width, **options)
             self.engines.append(engine)
         self.head = self.engines[-1]
@@ -278,6 +281,8 @@ class ConvolutionEngine:
             if layer.pool > 1:
                 maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
         features = maps.permute(0, 2, 3, 1).flatten(1)
+        if self.architecture.pixel_skip:
+            features = torch.cat([features, images.permute(0, 2, 3, 1).flatten(1)], dim=1)
         mean, variance, kl = self.head.weights(self.head.generator)
         eps = self.head.normal((self.head.architecture.n_units, len(images)), self.head.generator)
         return self.head.forward(features, mean, variance, eps), total + kl
