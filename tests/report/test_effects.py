@@ -10,7 +10,7 @@ from islab import ISLaBRegressor
 from islab.explain.importance import joint_effect
 from islab.plots.style import on_one_line
 from islab.report import render_report
-from islab.report.charts import left_of
+from islab.report.charts import Scale, apart, left_of
 from islab.report.effects import effect_charts, effects_of, pair_chart
 from islab.report.variables import training_ranges
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
@@ -110,6 +110,16 @@ def test_bands_of_a_few_far_rows_do_not_decide_on_the_scale(everything):
 def test_long_labels_have_room():
     assert left_of(["750,000"]) > 7 * 6
     assert left_of(["a level of length 20"]) > 20 * 6
+    assert left_of(["DTW MCO ORD"]) > left_of(["dtw mco ord"])
+
+
+def test_labels_of_ticks_do_not_touch():
+    ticks = [(10.0, "0"), (14.0, "2477"), (40.0, "3908"), (200.0, "99,999")]
+    assert apart(ticks) == [ticks[0], ticks[2], ticks[3]]
+
+
+def test_a_scale_has_two_ticks_at_least():
+    assert [label for _, label in Scale(-3.1, 4.6, 0, 100).ticks(3)] == ["\u22122.5", "0", "2.5"]
 
 
 def test_shares_are_those_of_the_importance(classifier, everything):

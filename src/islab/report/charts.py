@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from islab.learn.history import History
 
 LEFT, RIGHT, TOP, BOTTOM = 46, 26, 10, 38
-LETTER = 6.4  # pixels of a letter of a label, at most
+LETTER, CAPITAL = 6.4, 9.0  # pixels of a letter of a label, at most
+MOST_TICKS = 6
 CUT = 4  # pixels around the axes that marks may use
 MOST_POINTS = 400
 MOST_ROWS = 120
@@ -50,6 +51,8 @@ class Scale:
         step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         values = [k * step for k in range(first, last + 1)]
+        if len(values) < 2 and count < MOST_TICKS:
+            return self.ticks(count + 1)
         return [(float(self(value)), number(value)) for value in values]
 
     def labels(self, count: int = 4) -> list[str]:
@@ -111,8 +114,24 @@ class Chart:
 
 def left_of(labels: Iterable[str], y_name: str = "") -> float:
     """Where an axis starts, so that its labels and its name have room."""
-    longest = max(map(len, labels), default=0)
-    return max(LEFT, 12 + LETTER * longest + (16 if y_name else 0))
+    return max(LEFT, 12 + max(map(width_of, labels), default=0) + (16 if y_name else 0))
+
+
+def width_of(label: str) -> float:
+    """Pixels of a label, at most."""
+    return sum(CAPITAL if letter.isupper() else LETTER for letter in label)
+
+
+def apart(ticks: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The ticks, from the left, whose labels do not touch the one before."""
+    found: list[tuple[float, str]] = []
+    end = -np.inf
+    for place, label in sorted(ticks):
+        half = width_of(label) / 2
+        if place - half > end + LETTER:
+            found.append((place, label))
+            end = place + half
+    return found
 
 
 def calibration_chart(found: Calibration, what: str) -> Chart:

@@ -15,7 +15,7 @@ from islab.explain.importance import LEAST_SHARE, OTHERS, joint_effect
 from islab.plots.effects import COLOURS, FEW_VALUES, MOST_LEVELS
 from islab.plots.style import number, on_one_line
 from islab.report.bars import Bar, placed
-from islab.report.charts import BOTTOM, RIGHT, TOP, Chart, Mark, Scale, around, left_of
+from islab.report.charts import BOTTOM, RIGHT, TOP, Chart, Mark, Scale, apart, around, left_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,7 +177,8 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
     if known.sum() <= FEW_VALUES:
         x_ticks = [(float(x(value)), number(value)) for value in values[known]]
     if effect.start is not None:
-        places = np.linspace(low, high, 3)
+        # Labels at the ends would leave the picture.
+        places = low + (high - low) * np.array([0.12, 0.5, 0.88])
         x_ticks = list(zip(x(places).tolist(), date_names(effect.start, places), strict=True))
     if not known.all():
         x_ticks = [tick for tick in x_ticks if tick[0] < x.end - 60] + [(x.end - 4, "missing")]
@@ -190,7 +191,7 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
         x=x,
         y=y,
         x_name=PLACES[effect.kind],
-        x_ticks=x_ticks,
+        x_ticks=apart(x_ticks),
         y_ticks=y.ticks(),
         marks=marks,
         cut=True,
@@ -262,7 +263,7 @@ def _levels_chart(effect: Effect, shared: Float) -> Chart:
 
 def share_bars(importance: pd.DataFrame) -> dict[str, Any]:
     """Shares of the predictor's variance in percent, the largest first."""
-    shown = importance.head(MOST_SHARES)
+    shown = importance[importance["share"].abs() >= SMALLEST_SHARE].head(MOST_SHARES)
     parts = (100 * shown[name].to_numpy() for name in ("share", "share_lower", "share_upper"))
     found = placed([on_one_line(term) for term in shown["term"]], *parts)
     return {"shares": found["bars"], "zero": found["zero"]}
