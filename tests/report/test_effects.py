@@ -119,7 +119,7 @@ def test_labels_of_ticks_do_not_touch():
 
 
 def test_a_scale_has_two_ticks_at_least():
-    assert [label for _, label in Scale(-3.1, 4.6, 0, 100).ticks(3)] == ["\u22122.5", "0", "2.5"]
+    assert [label for _, label in Scale(-3.1, 4.6, 0, 100).ticks(3)] == ["\u22122", "0", "2", "4"]
 
 
 def test_shares_are_those_of_the_importance(classifier, everything):
