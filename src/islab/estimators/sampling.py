@@ -28,7 +28,7 @@ CERTAIN = 1e6
 HIDDEN_WIDTH = 20.0  # of the default network
 DRAWS = 900  # of all chains
 WORK = 2e7  # rows times columns that the steps of a chain may go through
-FEWEST_STEPS, MOST_STEPS = 150, 600
+FEWEST_STEPS, MOST_STEPS = 300, 600
 
 
 def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) -> str:
@@ -129,7 +129,7 @@ def sampling_plan(
     if params["slab_df"] is not None:
         prior["df"] = float(params["slab_df"])
     units = max(sum(network.architecture.hidden) for network in networks)
-    columns = (problem.x.shape[1] + units) * problem.y.shape[1]
+    columns = (problem.x.shape[1] + units) * min(problem.y.shape[1], 5)
     most_steps = int(min(max(WORK / (problem.n_rows * columns), FEWEST_STEPS), MOST_STEPS))
     n_draws = -(-DRAWS // len(networks))
     n_warm_up = min(n_draws, most_steps) // 3

@@ -228,6 +228,7 @@ CASES = {
     "noise with a predictor": (Architecture(2, (1,), 2), "heteroscedastic", 0.0),
     "Student-t noise": (Architecture(2, (1,), 1), "student_t", 0.0),
     "three classes": (Architecture(1, (1,), 3), "categorical", 0.0),
+    "six outputs": (Architecture(1, (1,), 6), "gaussian", 0.0),
     "two layers of tanh": (Architecture(1, (1, 1), 1, activation="tanh"), "gaussian", 0.0),
 }
 

@@ -17,6 +17,21 @@ inline double total(const SingleLanes& a) {
     return double((a[0] + a[1]) + (a[2] + a[3])) + double((a[4] + a[5]) + (a[6] + a[7]));
 }
 
+// Twice as wide, where the processor is.
+typedef double WideLanes __attribute__((vector_size(64), aligned(8)));
+typedef float WideSingleLanes __attribute__((vector_size(64), aligned(4)));
+
+inline __attribute__((always_inline)) double total(const WideLanes& a) {
+    double sum = 0;
+    for (int k = 0; k < 8; ++k) sum += a[k];
+    return sum;
+}
+inline __attribute__((always_inline)) double total(const WideSingleLanes& a) {
+    double sum = 0;
+    for (int k = 0; k < 16; ++k) sum += a[k];
+    return sum;
+}
+
 typedef long long Words __attribute__((vector_size(32)));
 
 // exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r).
@@ -177,21 +192,20 @@ void multiply(double* out, const double* a, const double* b, double factor, std:
 
 namespace {
 
-template <class Number>
-struct LanesOf {
-    using type = Lanes;
+// Template arguments lose a type's alignment; members keep it.
+struct Narrow {
+    using Run = Lanes;
 };
-template <>
-struct LanesOf<float> {
-    using type = SingleLanes;
+struct NarrowSingle {
+    using Run = SingleLanes;
 };
 
 // The products of `wide` columns with four others. Twelve sums at once hide the latency of the
 // additions, and each column that is loaded serves several of them.
-template <int wide, class Number>
+template <int wide, class Kind, class Number>
 inline __attribute__((always_inline)) void products(double (*out)[4], const Number* const* a,
                                                     const Number* const* b, std::size_t n) {
-    using Run = typename LanesOf<Number>::type;
+    using Run = typename Kind::Run;
     constexpr std::size_t length = sizeof(Run) / sizeof(Number);
     auto run = [](const Number* from) -> const Run& { return *reinterpret_cast<const Run*>(from); };
     Run sums[wide][4] = {};
@@ -213,7 +227,7 @@ inline __attribute__((always_inline)) void products(double (*out)[4], const Numb
         }
 }
 
-template <class Number>
+template <class Kind, class Number>
 inline __attribute__((always_inline)) void gram(double* out, const Number* const* columns,
                                                 std::size_t size, std::size_t n) {
     constexpr std::size_t tall = 3, wide = 4, rows = 512;  // rows whose columns stay in the cache
@@ -227,7 +241,7 @@ inline __attribute__((always_inline)) void gram(double* out, const Number* const
             for (std::size_t j = 0; j < last; j += wide) {
                 const Number* b[wide] = {column(j), column(j + 1), column(j + 2), column(j + 3)};
                 double found[tall][wide];
-                products<tall>(found, a, b, few);
+                products<tall, Kind>(found, a, b, few);
                 for (std::size_t p = i; p < last; ++p)
                     for (std::size_t q = j; q < j + wide && q <= p; ++q)
                         out[p * size + q] += found[p - i][q - j];
@@ -236,16 +250,53 @@ inline __attribute__((always_inline)) void gram(double* out, const Number* const
     }
 }
 
-}  // namespace
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+
+struct Wide {
+    using Run = WideLanes;
+};
+struct WideSingle {
+    using Run = WideSingleLanes;
+};
+
+__attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl"))) void wide_gram(
+    double* out, const double* const* columns, std::size_t size, std::size_t n) {
+    gram<Wide>(out, columns, size, n);
+}
+
+__attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl"))) void wide_gram(
+    double* out, const float* const* columns, std::size_t size, std::size_t n) {
+    gram<WideSingle>(out, columns, size, n);
+}
+
+const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+
+#else
+
+constexpr bool is_wide = false;
+template <class Number>
+void wide_gram(double*, const Number* const*, std::size_t, std::size_t) {}
+
+#endif
 
 ISLAB_FOR_EACH_PROCESSOR
-void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
-    gram(out, columns, size, n);
+void narrow_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
+    gram<Narrow>(out, columns, size, n);
 }
 
 ISLAB_FOR_EACH_PROCESSOR
+void narrow_gram(double* out, const float* const* columns, std::size_t size, std::size_t n) {
+    gram<NarrowSingle>(out, columns, size, n);
+}
+
+}  // namespace
+
+void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
+    is_wide ? wide_gram(out, columns, size, n) : narrow_gram(out, columns, size, n);
+}
+
 void add_gram(double* out, const float* const* columns, std::size_t size, std::size_t n) {
-    gram(out, columns, size, n);
+    is_wide ? wide_gram(out, columns, size, n) : narrow_gram(out, columns, size, n);
 }
 
 }  // namespace islab::sample

@@ -33,7 +33,9 @@ class Chain {
     void step(const Effort& effort) {
         const Shape& shape = model.shape;
         if (regression)
-            for (int o = 0; o < shape.outputs(); ++o) {
+            for (int t = 0; t < std::min(shape.outputs(), outputs_at_once); ++t) {
+                const bool all = shape.outputs() <= outputs_at_once;
+                const int o = all ? t : random.below(shape.outputs());
                 regression->update(s, o, effort, random, counts);
                 model.forward(s, {shape.hidden() + o});
             }
@@ -54,6 +56,8 @@ class Chain {
     }
 
    private:
+    // Of more outputs some are drawn in each step, at random.
+    static constexpr int outputs_at_once = 5;
     std::unique_ptr<UnitRegression> regression;
 
     bool decide(double log_ratio, Move move) {
