@@ -131,7 +131,7 @@ def by_boosting(x: Float, y: Float, seed: int, correlation: float) -> Found:
     np.fill_diagonal(joint, 0)
     first, second = np.unravel_index(joint.argmax(), joint.shape)
     # There is no rule; people look at the largest.
-    chosen = {"four largest mean |SHAP|": size >= np.sort(size)[-RELEVANT]}
+    chosen = {"four largest mean absolute SHAP": size >= np.sort(size)[-RELEVANT]}
     return Found(chosen, effects, pair=(int(first), int(second)))
 
 
@@ -308,7 +308,9 @@ def page(records: list[Record]) -> Iterator[str]:
     """The page, as Markdown."""
     effects, selections = frames(records)
     counts = effects.groupby(["truth", "correlation", "method"]).size()
-    yield INTRODUCTION.format(low=counts.min(), high=counts.max(), rows=N_ROWS)
+    low, high = counts.min(), counts.max()
+    tables = f"{low} tables" if low == high else f"From {low} to {high} tables"
+    yield INTRODUCTION.format(tables=tables, rows=N_ROWS)
     yield "## Effects\n"
     yield (
         "Error of effect curves in noise SDs, for covariates that matter / that do not; and the "
@@ -351,8 +353,8 @@ INTRODUCTION = """\
 # Are explanations and selections true?
 
 On simulated tables the truth is known. Each has {rows} rows and twelve covariates, independent or
-with correlation .7, of which four matter; the noise has SD 1. From {low} to {high} tables of each
-kind, all methods by default.
+with correlation .7, of which four matter; the noise has SD 1. {tables} of each kind, so that shares
+are rough; all methods by default.
 
 - *linear*: slopes 1, .5, .5 and .25.
 - *curved*: a sine, a square, a kink and a slope.

@@ -414,3 +414,17 @@ def test_ranks_of_true_values_are_uniform(name, size):
         drawn = draws.predictor(net, x[:1])[:, 0, 0]
         ranks.append((drawn < eta[0, 0]).mean())
     assert kstest(ranks, "uniform").pvalue > 0.001
+
+
+def test_a_chain_goes_on_where_a_proposal_has_no_curvature():
+    # Twice the same columns, hardly any noise and wide slabs: sums of squares are singular in
+    # double precision, so that a unit in the first of two layers cannot be proposed.
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((20, 3))
+    y = np.maximum(x[:, :1], 0)
+    net = Architecture(6, (3, 3), 1)
+    problem = Problem(np.hstack([x, x]), (y - y.mean()) / y.std())
+    start = empty_start(net, tau2=1e8, noise=1e-18)
+    (draws,) = sample_chains(problem, "gaussian", net, [start], seed=1, n_draws=300)
+    assert draws.n_draws == 300
+    assert np.isfinite(draws.log_likelihood).all()
