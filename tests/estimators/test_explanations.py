@@ -217,3 +217,20 @@ def test_a_display_is_made_from_an_estimator(model, table):
 def test_importance_and_interactions_need_rows(model):
     with pytest.raises(ValueError, match=r"explain_global\(X\)"):
         _ = model.explain_global().importance
+
+
+def test_functions_of_explain_take_estimators_with_their_tables(model, table):
+    rows = table.iloc[[3, 5]]
+    found = islab.explain.explain_local(model, rows, n_draws=200, output="saved")
+    pd.testing.assert_frame_equal(found.to_frame(), model.explain_local(rows).to_frame())
+    assert found.to_frame()["row"].unique().tolist() == ["p3", "p5"]
+    effects = islab.explain.explain_global(model, table).effects
+    pd.testing.assert_frame_equal(effects, model.explain_global(table).effects)
+    with pytest.warns(FutureWarning, match="explain_local"):
+        median = islab.explain.integrated_gradients(model, rows)
+    assert median.to_frame()["row"].unique().tolist() == ["p3", "p5"]
+
+
+def test_rows_with_text_are_no_covariates(model, table):
+    with pytest.raises(ValueError, match="try the estimator in place of its network"):
+        islab.explain.explain_local(model.network_, table)

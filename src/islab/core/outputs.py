@@ -44,7 +44,13 @@ def output_numbers(names: tuple[str, ...], outputs: Output | Sequence[Output] | 
 
 def checked_rows(scale: Scale, x: ArrayLike) -> Float:
     """The rows as (rows, covariates) floats."""
-    rows = np.asarray(x, dtype=float)
+    try:
+        rows = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "Got rows with text or dates, expected the network's covariates as numbers; try the "
+            "estimator in place of its network, which takes tables as they are."
+        ) from None
     if rows.ndim != 2 or rows.shape[1] != len(scale.names):
         raise ValueError(
             f"Got x of shape {rows.shape}, expected (rows, {len(scale.names)}); "

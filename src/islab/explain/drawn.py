@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,15 @@ class Source(Protocol):
     def noise(self) -> Float: ...
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Weights: ...
+
+
+@runtime_checkable
+class Explainable(Protocol):
+    """An estimator, which explains rows of its own tables."""
+
+    def explain_local(self, X: Any, *, baseline: Any = None, **options: Any) -> Any: ...
+
+    def explain_global(self, X: Any = None, **options: Any) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)

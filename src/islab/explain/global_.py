@@ -24,7 +24,7 @@ from islab.core.paths import active_weights
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.sparse import SparseNetwork
-from islab.explain.drawn import ExplainedNetworks, Source
+from islab.explain.drawn import Explainable, ExplainedNetworks, Source
 from islab.explain.effect_table import effect_table
 from islab.explain.effects import Effect, EffectCurves
 from islab.explain.grids import Grid, plain_grids
@@ -197,8 +197,8 @@ class GlobalExplanation:
 
 
 def explain_global(
-    network: SparseNetwork,
-    x: ArrayLike | None = None,
+    network: SparseNetwork | Explainable,
+    x: ArrayLike | Any | None = None,
     posterior: Source | None = None,
     *,
     output: Output | None = None,
@@ -213,8 +213,10 @@ def explain_global(
 
     Parameters
     ----------
-    network : SparseNetwork
-    x : (rows, covariates), optional
+    network : SparseNetwork, or a fitted estimator
+        With an estimator this is its own ``explain_global``, which takes tables as they are and
+        knows its posterior and seed.
+    x : (rows, covariates), or of an estimator a DataFrame or (rows, columns), optional
         Rows over which effects and the sizes of contributions are averaged. Without them
         ``contribution`` is NaN, effects are those of changes of the typical row, and there is no
         importance.
@@ -250,6 +252,8 @@ def explain_global(
     """
     if not 0 < level < 1:
         raise ValueError(f"Got level={level}, expected a number between 0 and 1; try 0.95.")
+    if isinstance(network, Explainable):
+        return network.explain_global(x, output=output, n_draws=n_draws, level=level, model=model)
     number = None if output is None else output_number(network.scale.outputs, output)
     rows = None if x is None else checked_rows(network.scale, x)
     rng = np.random.default_rng(random_state)

@@ -21,15 +21,15 @@ from islab.core.outputs import (
     require_piecewise_linear,
 )
 from islab.core.scale import Scale
-from islab.explain.drawn import ExplainedNetworks, RowDraws, Source, Weights
+from islab.explain.drawn import Explainable, ExplainedNetworks, RowDraws, Source, Weights
 from islab.explain.local_explanation import Kind, LocalExplanation, check_memory
 
 Float = NDArray[np.floating]
 
 
 def explain_local(
-    source: Source,
-    x: ArrayLike,
+    source: Source | Explainable,
+    x: ArrayLike | Any,
     *,
     output: Output | Sequence[Output] | None = None,
     level: float = 0.95,
@@ -45,9 +45,10 @@ def explain_local(
 
     Parameters
     ----------
-    source : SparseNetwork, Posterior or SampledPosterior
-        The networks to explain; estimators choose by ``model=``.
-    x : (rows, covariates)
+    source : SparseNetwork, Posterior or SampledPosterior, or a fitted estimator
+        The networks to explain. With an estimator this is its own ``explain_local``, which takes
+        tables as they are, and the seed of its fit.
+    x : (rows, covariates), or of an estimator a DataFrame or (rows, columns)
         In the user's units.
     output : name, position or several of them, optional
         Outputs to explain; all if not given.
@@ -95,6 +96,10 @@ def explain_local(
     >>> bool(np.allclose(total, explanation.draws_predictor, rtol=1e-12))
     True
     """
+    if isinstance(source, Explainable):
+        chosen: dict[str, Any] = {"output": output, "level": level, "n_draws": n_draws}
+        chosen |= {"approximate": approximate, "reference": reference, "kind": kind}
+        return source.explain_local(x, baseline=baseline, **chosen)
     scale = scale_of(source)
     rows = checked_rows(scale, x)
     if n_draws < 1:
