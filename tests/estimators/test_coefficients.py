@@ -94,7 +94,8 @@ def test_categories_move_to_each_other_level(model, table):
 
 def test_draws_of_the_predictor_are_log_odds(table):
     y = table["age"] + 5 * np.random.default_rng(3).standard_normal(len(table)) > 50
-    model = ISLaBClassifier(random_state=0, n_draws=50, n_restarts=1, max_epochs=20).fit(table, y)
+    quick = {"n_draws": 50, "n_restarts": 1, "max_epochs": 20, "posterior": "independent"}
+    model = ISLaBClassifier(random_state=0, **quick).fit(table, y)
     predictor, probability = model.sample_predictor(table), model.sample_posterior(table)
     expected = 1 / (1 + np.exp(-predictor[..., 0]))
     np.testing.assert_allclose(probability[..., -1], expected, rtol=1e-10)

@@ -29,7 +29,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
-        Local explanations are exact for the first three.
+        Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
+        "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
         variational posterior with independent weights, or one with weights tied by a normalizing
@@ -233,7 +234,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
-        Local explanations are exact for the first three.
+        Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
+        "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
         variational posterior with independent weights, or one with weights tied by a normalizing
