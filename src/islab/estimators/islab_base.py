@@ -26,10 +26,12 @@ from islab.estimators.sampling import (
     sampling_plan,
     starting_networks,
 )
+from islab.estimators.screening import screened, warn_of_screening
 from islab.estimators.settings import engine_choice, keeps_interrupted, make_recipe
 from islab.estimators.training import Training
 from islab.estimators.weight_distribution import WeightDistribution
 from islab.learn.engines import Problem
+from islab.learn.engines.choice import current_posterior
 from islab.learn.fit import Fit
 from islab.learn.fit import fit as fit_recipe
 from islab.learn.recipe import Recipe
@@ -124,6 +126,12 @@ class ISLaBEstimator(NetworkEstimator):
                 "Got a column to include with input_skip=False, where no covariate has a weight of "
                 "its own into the output, expected input_skip=True."
             )
+        if current_posterior(self.posterior) in ("auto", "sampled"):
+            chosen = screened(problem, varies)
+            fewer = problem.of_covariates(learnable(chosen))
+            if chosen_posterior(self.get_params(deep=False), likelihood, fewer) == "sampled":
+                warn_of_screening(chosen, varies)
+                learned, varies = fewer, chosen
         kind = chosen_posterior(self.get_params(deep=False), likelihood, learned)
         if kind == "sampled" and not varies.any():
             kind = "independent"  # There is nothing that a chain could choose.
