@@ -41,11 +41,31 @@ def test_the_engine_gets_the_flow_that_was_asked_for(flow, n_transforms):
     assert engine_choice(params).options == {"flow": flow, "n_transforms": n_transforms}
 
 
-def test_another_flow_is_another_model(data):
+def test_another_flow_is_another_model():
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal((200, 1))
+    x = common + 0.2 * rng.standard_normal((200, 2))
+    y = x.sum(axis=1) + rng.standard_normal(200)
     one, two = (
-        ISLaBRegressor(**QUICK, posterior="flow", flow=flow).fit(*data) for flow in ("iaf", "rnvp")
+        ISLaBRegressor(hidden_layer_sizes=(), random_state=0, posterior="flow", flow=flow).fit(x, y)
+        for flow in ("iaf", "rnvp")
     )
     assert one.elbo_ != two.elbo_
+    assert "left out" not in str(one.summary())
+
+
+def test_a_flow_that_does_not_raise_the_bound_is_left_out_and_the_summary_says_so(data):
+    model = ISLaBRegressor(**QUICK, posterior="flow").fit(*data)
+    assert model.posterior_.multipliers is None
+    assert "left out" in str(model.summary())
+
+
+def test_the_error_of_the_bound_is_printed_and_comes_back_from_a_file(data, tmp_path):
+    model = ISLaBRegressor(**QUICK, posterior="independent").fit(*data)
+    assert model.elbo_error_ > 0
+    assert f"{model.elbo_:.2f} ± {model.elbo_error_:.2f}" in str(model.summary())
+    model.save(tmp_path / "m.islab")
+    assert islab.load(tmp_path / "m.islab").elbo_error_ == model.elbo_error_
 
 
 def test_slab_and_flow_come_back_from_a_file(data, tmp_path):

@@ -149,7 +149,7 @@ def test_linear_problem_ends_with_exactly_its_two_covariates(rho):
 @pytest.mark.parametrize("rho", [0.0, 0.5])
 def test_linear_problem_with_flows_ends_with_exactly_its_two_covariates(rho):
     problem, x, y = split(simulated("linear", rho, 6000), 4000)
-    linear = replace(default_recipe(4000).linear, n_steps=800, batch_size=256)
+    linear = replace(default_recipe(4000).linear, n_steps=1600, batch_size=256)
     recipe = replace(default_recipe(4000, hidden=()), network=linear)
     flow = EngineChoice("torch", "flow", options={"flow_width": 16})
     network = fit(problem, "bernoulli", recipe, seed=0, engine=flow).posterior.median()
@@ -363,8 +363,16 @@ def test_refinement_keeps_the_structure_and_does_not_lose_fit():
     assert error[1] < error[0] * 1.02
 
 
+def collinear():
+    """Two covariates that tell nearly the same."""
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(300)
+    x = np.column_stack([common, common]) + 0.2 * rng.standard_normal((300, 2))
+    return Problem(x, (x.sum(axis=1) + rng.standard_normal(300))[:, None])
+
+
 def test_a_flow_joins_the_network_that_independent_weights_have_found():
-    problem, recipe = diabetes(), small_recipe(n_restarts=1)
+    problem, recipe = collinear(), small_recipe(n_restarts=1)
     alone = fit(problem, "gaussian", recipe, seed=3)
     recipe = replace(recipe, flow=replace(recipe.flow, n_steps=150))
     engine = EngineChoice(posterior="flow", options={"flow_width": 8})
@@ -372,7 +380,7 @@ def test_a_flow_joins_the_network_that_independent_weights_have_found():
     assert alone.posterior.multipliers is None
     assert tied.posterior.multipliers is not None
     assert tied.elbos == alone.elbos
-    assert abs(tied.elbo - alone.elbo) < 10
+    assert tied.elbo > alone.elbo + np.hypot(tied.error, alone.error)
     assert tied.posterior.n_weights_initial == alone.posterior.n_weights_initial
     steps = tied.history.column("step")
     assert (np.diff(steps) > 0).all()
@@ -449,17 +457,12 @@ def test_many_covariates_are_learned_in_smaller_steps():
     assert many.linear.lambda_rate == few.linear.lambda_rate
 
 
-def test_a_joining_flow_does_not_spoil_what_was_found():
-    problem, _, _ = split(simulated("nonlinear", 0.0, 12_000), 10_000)
-    still = replace(small_recipe().flow, n_steps=1, rate=0.0, lambda_rate=0.0, empirical_bayes=None)
-    recipe = small_recipe(n_restarts=1, hidden=(20, 20), flow=still)
-    found = fit(problem, "bernoulli", recipe, seed=0)
-    options = {"flow_width": 8}
-    loss = [
-        found.elbo - fit(problem, "bernoulli", recipe, seed=0, engine=engine).elbo
-        for engine in (
-            EngineChoice(posterior="flow", options=options),
-            EngineChoice(posterior="flow", options={**options, "z_spread": 0.03}),
-        )
-    ]
-    assert loss[0] < 0.03 * abs(found.elbo) < loss[1]
+def test_a_flow_that_would_spoil_what_was_found_is_left_out():
+    problem, recipe = collinear(), small_recipe(n_restarts=1)
+    spoiling = replace(recipe.flow, n_steps=150, rate=1.0)
+    found = fit(problem, "gaussian", recipe, seed=3)
+    engine = EngineChoice(posterior="flow", options={"flow_width": 8, "flow_step": 1.0})
+    left = fit(problem, "gaussian", replace(recipe, flow=spoiling), seed=3, engine=engine)
+    assert left.posterior.multipliers is None
+    assert (left.elbo, left.error) == (found.elbo, found.error)
+    assert len(left.history) == len(found.history)

@@ -161,7 +161,7 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         self.posterior_ = learned.weights
         self.network_ = self._median(learned.weights)
         self.history_ = learned.history
-        self.elbo_ = learned.elbo
+        self.elbo_, self.elbo_error_ = learned.elbo, learned.elbo_error
         self.chosen_ = learned.chosen
         self.interrupted_ = learned.interrupted
         self.seed_ = seed

@@ -52,6 +52,7 @@ def state_of(model: ISLaBImageClassifier, *, sparse: bool) -> tuple[dict[str, An
         "image_shape": [int(size) for size in model.image_shape_],
         "classes": {"type": CLASS_TYPES[classes.dtype.kind], "values": classes.tolist()},
         "elbo": float(model.elbo_),
+        **({} if model.elbo_error_ is None else {"elbo_error": model.elbo_error_}),
         **({"interrupted": True} if model.interrupted_ else {}),
         "seed": int(model.seed_),
     }
@@ -103,6 +104,7 @@ def from_state(
     model.classes_ = classes_of(record.classes.type, record.classes.values)
     model.image_shape_ = record.image_shape
     model.elbo_, model.seed_, model.interrupted_ = record.elbo, record.seed, record.interrupted
+    model.elbo_error_ = record.elbo_error
     net = model._architecture(model.image_shape_, len(model.classes_))
     if record.network is not None:
         model.posterior_ = None

@@ -170,7 +170,8 @@ class ISLaBImageClassifier(PosteriorClassifier):
         All weights; None in a model that was loaded from a sparse file.
     density_ : dict
         Used weights as a share of those before training: ``"convolution"``, ``"dense"``, ``"all"``.
-    elbo_ : float
+    elbo_, elbo_error_ : float
+        Lower bound of the log evidence, and its Monte Carlo standard error (None if unknown).
     history_ : History
     interrupted_ : bool
         Whether training was interrupted and kept before its end.
@@ -189,6 +190,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
     network_: SparseImageNetwork
     posterior_: ImagePosterior | None
     elbo_: float
+    elbo_error_: float | None
 
     def __init__(
         self,
@@ -280,7 +282,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
         )
         self.classes_, self.image_shape_ = source.classes, source.image_shape
         self.history_, self.elbo_, self.seed_ = found.history, found.elbo, seed
-        self.interrupted_ = found.interrupted
+        self.interrupted_, self.elbo_error_ = found.interrupted, found.error
         self._take(found.posterior)
         return self
 

@@ -118,7 +118,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         Drawn networks, or the distribution of all weights; None if the model comes from a sparse
         file.
     n_used_weights_ : int
-    elbo_ : float
+    elbo_, elbo_error_ : float
+        Lower bound of the log evidence, of variational weights, and its Monte Carlo standard error.
     history_ : History
     interrupted_ : bool
         Whether training was interrupted and kept before its end.
@@ -319,7 +320,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         Drawn networks, or the distribution of all weights; None if the model comes from a sparse
         file.
     n_used_weights_ : int
-    elbo_ : float
+    elbo_, elbo_error_ : float
+        Lower bound of the log evidence, of variational weights, and its Monte Carlo standard error.
     history_ : History
     interrupted_ : bool
         Whether training was interrupted and kept before its end.

@@ -142,7 +142,13 @@ class ISLaBEstimator(NetworkEstimator):
         if kind == "sampled" and not found.interrupted:
             return self._sample(learned, likelihood, found, recipe, varies, seed)
         posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
-        return Learned(posterior, found.history, float(found.elbo), interrupted=found.interrupted)
+        return Learned(
+            posterior,
+            found.history,
+            float(found.elbo),
+            interrupted=found.interrupted,
+            elbo_error=found.error,
+        )
 
     def _search(
         self, problem: Problem, likelihood: str, kind: str, seed: int
@@ -210,7 +216,9 @@ class ISLaBEstimator(NetworkEstimator):
             keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
         )
         wide = posterior.over_columns(np.flatnonzero(learnable(varies)), len(varies))
-        return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
+        return Learned(
+            wide, found.history, float(found.elbo), interrupted=interrupted, elbo_error=found.error
+        )
 
     def _median(self, weights: WeightDistribution) -> SparseNetwork:
         if isinstance(weights, Posterior):

@@ -32,6 +32,7 @@ class PosteriorEstimator(BaseEstimator):
     network_: Any
     history_: History
     elbo_: float | None
+    elbo_error_: float | None
     interrupted_: bool
     seed_: int
     n_draws: int

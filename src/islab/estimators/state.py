@@ -56,6 +56,7 @@ def state_of(estimator: NetworkEstimator, *, sparse: bool) -> tuple[dict[str, An
         "likelihood": network.likelihood,
         "n_weights_initial": int(network.n_weights_initial),
         "elbo": estimator.elbo_,
+        **({} if estimator.elbo_error_ is None else {"elbo_error": estimator.elbo_error_}),
         "chosen": estimator.chosen_,
         **({"interrupted": True} if estimator.interrupted_ else {}),
         **({"disagreement": estimator.disagreement_} if estimator.disagreement_ else {}),
@@ -163,7 +164,7 @@ def from_state(
     else:
         estimator.network_ = read_network(record, architecture_of(record), lambda: scale, held)
     estimator.history_ = history_of(held)
-    estimator.elbo_ = record.elbo
+    estimator.elbo_, estimator.elbo_error_ = record.elbo, record.elbo_error
     if set(record.chosen) - set(estimator.get_params(deep=False)):
         raise ValueError("it has chosen an unknown parameter")
     estimator.chosen_ = record.chosen

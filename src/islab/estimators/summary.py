@@ -11,6 +11,7 @@ import numpy as np
 from islab.core import families
 from islab.core.diagnostics import diagnose
 from islab.core.names import printable, shortened
+from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.summary import summarise
 from islab.estimators.training_fit import NAME_LENGTH, Quality
@@ -312,7 +313,12 @@ def _training(estimator: PosteriorEstimator) -> dict[str, str]:
         facts["training"] = "interrupted before its end; the best model so far"
     # Of a sampled posterior it is the bound of the run that its chains started from.
     if estimator.elbo_ is not None and not isinstance(estimator.posterior_, SampledPosterior):
-        facts["ELBO"] = f"{estimator.elbo_:.2f}"
+        error = estimator.elbo_error_
+        facts["ELBO"] = f"{estimator.elbo_:.2f}" + (f" ± {error:.2f}" if error else "")
+    posterior = estimator.posterior_
+    asked = getattr(estimator, "posterior", None) == "flow"
+    if asked and isinstance(posterior, Posterior) and posterior.multipliers is None:
+        facts["flow"] = "left out: it does not raise the bound of independent weights"
     return facts
 
 

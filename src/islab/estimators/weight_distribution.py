@@ -65,8 +65,8 @@ class Learned:
     ----------
     weights : WeightDistribution
     history : History
-    elbo : float, optional
-        If the method has such a bound.
+    elbo, elbo_error : float, optional
+        If the method has such a bound, and its Monte Carlo standard error if that is known.
     chosen : dict
         What "auto" stood for, by the parameter's name, where the method chose by held-out rows.
     interrupted : bool
@@ -78,3 +78,4 @@ class Learned:
     elbo: float | None = None
     chosen: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
+    elbo_error: float | None = None

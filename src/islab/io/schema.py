@@ -183,6 +183,7 @@ class TableRecord(NetworkRecord):
     target: TargetRecord
     features: list[str] | None = None
     elbo: float | None = None
+    elbo_error: float | None = None
     chosen: dict[str, float] = {}
     interrupted: bool = False
     sampled: SampledRecord | None = None
@@ -212,6 +213,7 @@ class ImageRecord(Struct):
     elbo: float
     seed: Seed
     network: ImageNetworkRecord | None = None
+    elbo_error: float | None = None
     interrupted: bool = False
 
 

@@ -30,10 +30,9 @@ from islab.learn.parallel import in_parallel
 from islab.learn.prune import Prune, fixed_structure, removals, uses_hidden
 from islab.learn.recipe import Recipe
 from islab.learn.stage import Stage
-from islab.learn.variational import Trained, train
+from islab.learn.tie import tie
+from islab.learn.variational import Trained, best_of, train
 
-# Multipliers of a flow that joins a found network: wider ones would first spoil it.
-JOINING_SPREAD = 0.001
 # For a noise variance that is found after the weights.
 NOISE_DRAWS, NOISE_ROWS = 50, 20_000
 
@@ -46,7 +45,7 @@ class Fit:
     ----------
     posterior : Posterior
         The winner.
-    nll, elbo, objective : float
+    nll, elbo, objective, error : float
         See :class:`~islab.learn.variational.Trained`.
     prior : Prior
         The winner's prior at the end.
@@ -72,6 +71,7 @@ class Fit:
     runs: dict[str, Posterior]
     elbos: dict[str, float]
     interrupted: bool = False
+    error: float = 0.0
 
     def continued(self, later: Trained) -> Fit:
         """The same with a further stage behind it."""
@@ -82,6 +82,7 @@ class Fit:
             nll=later.nll,
             elbo=later.elbo,
             objective=later.objective,
+            error=later.error,
             prior=later.prior,
             history=self.history.followed_by(later.history),
             interrupted=later.interrupted,
@@ -175,7 +176,10 @@ class _Session:
             best = best.continued(self.refine(best, seeds[-1], bar.report))
             yield best
         if self.flow_joins:
-            yield best.continued(self.flow(best, seeds[-1], bar.report))
+            found = self.flow(best, seeds[-1], bar.report)
+            if found is not None:
+                best = best.continued(found) if found.is_clearly_above(best) else best
+                yield replace(best, interrupted=found.interrupted)
 
     def linear(self, seed: int, report: Callable | None) -> Trained:
         assert self.recipe.linear is not None
@@ -325,14 +329,14 @@ class _Session:
         """What learns up to there: independent weights, if a flow is to come in."""
         return self._independent() if self.flow_joins else self
 
-    def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained:
-        assert self.recipe.flow is not None
-        start = best.posterior.copy()
-        engine = replace(self.engine, options={"z_spread": JOINING_SPREAD, **self.engine.options})
-        session = replace(self, engine=engine)
-        return session._train(
-            start, self.recipe.flow, seed, report, "flow", best.prior, best.n_initial
-        )
+    def flow(self, best: Fit, seed: int, report: Callable | None) -> Trained | None:
+        """The winner with a flow along the directions of its curvature; None if it has none."""
+        stage, tied = self.recipe.flow, tie(best.posterior, best.prior, self.problem)
+        if stage is None or not any(tied.factors):
+            return None
+        session = replace(self, engine=replace(self.engine, options=tied.options(self.engine)))
+        start = tied.posterior
+        return session._train(start, stage, seed, report, "flow", best.prior, best.n_initial)
 
     def _independent(self) -> _Session:
         """The same with independent weights, which learn far faster."""
@@ -450,7 +454,7 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
             "No model ended with a finite ELBO; look for extreme values in the data, or try a "
             "smaller learning rate."
         )
-    name = max(finite, key=lambda name: finite[name].objective)
+    name = best_of(finite)
     if "linear" in finite and not uses_hidden(finite[name].posterior):
         name = "linear"
     winner = finite[name]
@@ -459,6 +463,7 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         nll=winner.nll,
         elbo=winner.elbo,
         objective=winner.objective,
+        error=winner.error,
         prior=winner.prior,
         history=winner.history,
         n_initial=winner.n_initial,

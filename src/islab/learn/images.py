@@ -32,6 +32,7 @@ class ImageFit:
     elbo: float
     history: History
     interrupted: bool
+    error: float | None = None
 
 
 def image_stage(n_steps: int, batch_size: int, rate: float) -> Stage:
@@ -144,8 +145,10 @@ def fit_images(
     close(folder, progress.interrupted)
     # The last records each come from a few batches; together they are less noisy.
     recent = progress.history.column("elbo")[-max(1, source.n_batches // STEPS_AT_ONCE) :]
-    elbo = float(np.mean(recent))
-    return ImageFit(engine.posterior(), elbo, progress.history, progress.interrupted)
+    error = float(recent.std(ddof=1) / np.sqrt(len(recent))) if len(recent) > 1 else None
+    return ImageFit(
+        engine.posterior(), float(recent.mean()), progress.history, progress.interrupted, error
+    )
 
 
 def _owner(source: ImageSource, settings: tuple[Any, ...]) -> str:

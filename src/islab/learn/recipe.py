@@ -126,8 +126,8 @@ def default_recipe(
     flow = Stage(
         n_steps=round(500 * effort),
         batch_size=batch,
-        rate=0.01 * step,
-        lambda_rate=0.01,
+        rate=0.001 * step,
+        lambda_rate=0.001,
         kl_ramp=0.0,
         kl_weight=kl_weight,
         empirical_bayes=replace(learn_priors, tau_from=0.0, psi_from=0.0),

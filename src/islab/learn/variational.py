@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core.arrays import Float
 from islab.core.equations import sigmoid
 from islab.core.posterior import Posterior
 from islab.core.priors import Prior
@@ -21,7 +22,19 @@ from islab.learn.stage import Stage
 
 logger = logging.getLogger(__name__)
 
-ELBO_PASSES = 8
+# Passes over the data, and draws of a flow, for the final ELBO: as many as cost little.
+ELBO_PASSES, MOST_PASSES, WORK = 8, 256, 2e7
+FEWEST_DRAWS, MOST_DRAWS = 64, 1000
+NORMAL = 10  # what a random number costs, in multiplications
+
+
+class Judged(Protocol):
+    """Has an objective and the error of it."""
+
+    @property
+    def objective(self) -> float: ...
+    @property
+    def error(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,8 @@ class Trained:
     """The end of a stage.
 
     ``nll`` is expected under the posterior, ``elbo`` takes the KL off as well, and
-    ``objective`` is what the stage maximised: the same with its weight of the KL.
+    ``objective`` is what the stage maximised: the same with its weight of the KL. ``error`` is the
+    Monte Carlo standard error of both.
     ``n_initial`` are the weights of each block before anything was dropped.
     """
 
@@ -41,6 +55,11 @@ class Trained:
     history: History
     n_initial: NDArray[np.intp]
     interrupted: bool = False
+    error: float = 0.0
+
+    def is_clearly_above(self, other: Judged) -> bool:
+        """Whether the objective is higher by more than the error of the difference."""
+        return self.objective - other.objective > np.hypot(self.error, other.error)
 
 
 def train(
@@ -82,7 +101,8 @@ def train(
         report=report,
         keep_interrupted=keep_interrupted,
     )
-    nll, kl = engine.expected_nll(ELBO_PASSES, seed), learner.kl()
+    nll, nll_error = expected_nll(engine, n_rows, seed)
+    kl, kl_error = learner.expected_kl()
     return Trained(
         posterior=engine.posterior(),
         prior=learner.prior,
@@ -92,7 +112,33 @@ def train(
         history=progress.history,
         n_initial=learner.n_initial,
         interrupted=progress.interrupted,
+        error=float(np.hypot(nll_error, kl_error)),
     )
+
+
+def best_of(runs: dict[str, Trained]) -> str:
+    """The name of the run with the highest objective.
+
+    Of those that the Monte Carlo error does not tell from the highest it is the one with the fewest
+    weights.
+    """
+    highest = max(runs.values(), key=lambda run: run.objective)
+    near = {name: run for name, run in runs.items() if not highest.is_clearly_above(run)}
+    return min(near, key=lambda name: near[name].posterior.used_weights().sum())
+
+
+def expected_nll(engine: DenseEngine, n_rows: int, seed: int) -> tuple[float, float]:
+    """NLL of all rows under the posterior, and its Monte Carlo standard error."""
+    net = engine.architecture
+    work = max(1, n_rows * (net.n_weights + NORMAL * net.n_units))
+    passes = int(np.clip(WORK // work, ELBO_PASSES, MOST_PASSES))
+    seeds = np.random.SeedSequence(seed).generate_state(passes).tolist()
+    return _mean_and_error(np.array([engine.expected_nll(1, each) for each in seeds]))
+
+
+def _mean_and_error(draws: Float) -> tuple[float, float]:
+    error = draws.std(ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else 0.0
+    return float(draws.mean()), float(error)
 
 
 class SpikeAndSlab:
@@ -129,6 +175,14 @@ class SpikeAndSlab:
     def kl(self) -> float:
         """KL of all weights, those that were dropped included."""
         return self.engine.kl() + self.prior.excluded_kl(self.n_initial - _sizes(self.engine))
+
+    def expected_kl(self) -> tuple[float, float]:
+        """The same, where a flow makes it random from many draws, and its standard error."""
+        engine = cast(DenseEngine, self.engine)
+        work = max(1, engine.architecture.n_weights)
+        draws = engine.kl_draws(int(np.clip(WORK // work, FEWEST_DRAWS, MOST_DRAWS)))
+        mean, error = _mean_and_error(draws)
+        return mean + self.prior.excluded_kl(self.n_initial - _sizes(engine)), error
 
     def adapt(self, before: int, step: int) -> bool:
         """Learns the priors and drops dead units; True once only the linear part is left."""

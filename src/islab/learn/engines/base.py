@@ -225,6 +225,9 @@ class DenseEngine(Engine, Protocol):
     def expected_nll(self, passes: int, seed: int) -> float:
         """NLL of all rows, averaged over passes with fresh random numbers."""
 
+    def kl_draws(self, draws: int) -> Float:
+        """Unbiased estimates of the KL; a single one where it is known exactly."""
+
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: Float) -> None:
         """Drops hidden units with their optimiser state, after adding to all units' biases.
 
@@ -253,6 +256,12 @@ class DenseParameters:
 
     def parameters(self) -> Parameters:
         raise NotImplementedError
+
+    def kl(self) -> float:
+        raise NotImplementedError
+
+    def kl_draws(self, draws: int) -> Float:
+        return np.array([self.kl()])
 
     def posterior(self) -> Posterior:
         now = self.parameters()

@@ -12,6 +12,7 @@ gradient.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.arrays import Float
 from islab.core.posterior import Posterior
 
 KINDS = ("iaf", "rnvp")
@@ -28,6 +30,10 @@ SMALL = 0.01
 N_VECTORS = 7
 BANK = 1000
 KL_SAMPLES = 8
+
+# The stretch of the hyperbolic tangents through which an entry moves the others, and how much of a
+# straight line two of them leave: E[x tanh(tanh(x STRETCH))] / STRETCH for a standard normal x.
+STRETCH, STRAIGHT = 0.2, 0.9315
 
 # Defaults of the engines' flows.
 N_TRANSFORMS, FLOW_WIDTH, Z_SPREAD, FLOW_STEP = 2, 250, 0.01, 0.1
@@ -75,6 +81,37 @@ class Transform:
     def masks(self) -> tuple[NDArray[np.bool_], ...]:
         return self.first, self.middle, self.last
 
+    def shifts(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
+        """Which entries (inputs, inputs) each entry moves through one unit in each hidden layer.
+
+        The units, (inputs,) each, are those through which it reaches most.
+        """
+        n_inputs = len(self.moved)
+        last = self.last[:, n_inputs:] & self.moved
+        reaches = last.sum(axis=1)
+        high = np.where(self.middle, reaches, -1).argmax(axis=1)  # (width,), from each low unit
+        low = np.where(self.first, reaches[high], -1).argmax(axis=1)
+        through = high[low]
+        reached = last[through] & self.first[np.arange(n_inputs), low][:, None]
+        return reached & self.middle[low, through][:, None], low, through
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A direction along which the entries of a layer's ``z`` move together at the start.
+
+    ``z = 1 + direction t`` with a standard normal ``t``, and small noise of each entry besides. Of
+    ``t`` the weights tell ``slope (s - centre)`` up to a variance, where ``s`` is the mean over
+    units of ``statistic W``.
+    """
+
+    direction: Float  # (inputs,)
+    spread: Float  # (inputs,) standard deviations of the noise
+    statistic: Float  # (inputs,)
+    centre: float
+    slope: float
+    variance: float
+
 
 @dataclass(frozen=True)
 class FlowGroup:
@@ -112,7 +149,12 @@ class FlowGroup:
                 parts.append(np.ones(len(self.layers) * mask.shape[1], dtype=bool))
         return np.concatenate(parts)
 
-    def initial(self, rng: np.random.Generator, spread: float) -> NDArray[np.float64]:
+    def initial(
+        self,
+        rng: np.random.Generator,
+        spread: float,
+        factors: Sequence[Factor | None] = (),
+    ) -> NDArray[np.float64]:
         """Parameters of a flow near ``z = 1`` where r equals q: the transforms do nothing yet.
 
         Their last layers are zero, and so is what the weights say about ``z`` in r. Anything
@@ -126,7 +168,60 @@ class FlowGroup:
             for scale, mask in zip((1.0, 1.0, 0.0), transform.masks, strict=True):
                 drawn = rng.standard_normal((n_layers, *mask.shape)) * mask / np.sqrt(len(mask))
                 parts += [scale * drawn.ravel(), np.zeros(n_layers * mask.shape[1])]
-        return np.concatenate(parts)
+        start = np.concatenate(parts)
+        for layer in self.layers:
+            if len(factors) and (factor := factors[layer]) is not None:
+                self.tie(start, layer, factor)
+        return start
+
+    def tie(self, flat: NDArray[np.float64], layer: int, factor: Factor) -> None:
+        """Changes a start of this group, in place: a layer's entries move along a factor.
+
+        The entry that carries the factor, the lead, moves the others through one unit in each
+        hidden layer of a transform. r takes the same steps back, so that all other entries are
+        noise again, and knows of the lead what the weights tell.
+        """
+        pieces = [
+            piece.reshape(shape)[self.layers.index(layer)]
+            for piece, shape in zip(
+                np.split(flat, np.cumsum(self.sizes)[:-1]), self.shapes, strict=True
+            )
+        ]
+        mean, log_variance, r_mean, r_log_variance, c, b1, _ = (p[0] for p in pieces[:N_VECTORS])
+        log_variance[:] = r_log_variance[:] = 2 * np.log(factor.spread)
+        lead, shifts = self._shifts(factor)
+        size = abs(factor.direction[lead])
+        for number, (reached, units) in enumerate(shifts):
+            for back in (False, True):
+                at = N_VECTORS + 6 * (number + back * self.n_transforms)
+                first, first_bias, middle, middle_bias, last, _ = pieces[at : at + 6]
+                low, high = units
+                first[:, low], first_bias[0, low] = 0.0, -STRETCH / size
+                first[lead, low] = STRETCH / size
+                middle[:, high], middle_bias[0, high] = 0.0, 0.0
+                middle[low, high] = 1.0
+                shift = factor.direction[reached] * np.sign(factor.direction[lead])
+                step = shift / (STRETCH * STRAIGHT)
+                last[high, self.n_inputs + reached] = -step if back else step
+        c[:] = factor.statistic
+        log_variance[lead] = 2 * np.log(size)
+        b1[lead] = factor.direction[lead] * factor.slope
+        r_mean[lead] = mean[lead] - b1[lead] * factor.centre
+        r_log_variance[lead] = 2 * np.log(size) + np.log(factor.variance)
+
+    def _shifts(self, factor: Factor) -> tuple[int, list[tuple[NDArray[np.intp], tuple[int, int]]]]:
+        """The lead, and for each transform the entries that it moves, and through which units."""
+        weight = factor.direction**2 / factor.spread**2
+        reach = [transform.shifts() for transform in self.transforms]
+        moved = np.any([reached for reached, _, _ in reach], axis=0)
+        lead = int(np.argmax(np.where(weight > 0, moved @ weight + 2 * weight, -1.0)))
+        left, found = factor.direction != 0, []
+        left[lead] = False
+        for reached, low, high in reach:
+            now = left & reached[lead]
+            left &= ~now
+            found.append((np.flatnonzero(now), (int(low[lead]), int(high[lead]))))
+        return lead, found
 
     @cached_property
     def sizes(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from islab.learn.engines.flows import (
     N_TRANSFORMS,
     N_VECTORS,
     Z_SPREAD,
+    Factor,
     FlowGroup,
     inputs_of_layers,
     kept_inputs,
@@ -39,7 +41,7 @@ class NativeFlowEngine(NativeEngine):
     ----------
     posterior, problem, seed, **options
         See :class:`~islab.learn.engines.native.NativeEngine`.
-    flow, n_transforms, flow_width, z_spread, flow_step
+    flow, n_transforms, flow_width, z_spread, flow_step, factors
         See :class:`~islab.learn.engines.torch.flow.FlowEngine`.
     """
 
@@ -56,6 +58,7 @@ class NativeFlowEngine(NativeEngine):
         flow_width: int = FLOW_WIDTH,
         z_spread: float = Z_SPREAD,
         flow_step: float = FLOW_STEP,
+        factors: Sequence[Factor | None] = (),
         **options: Any,
     ) -> None:
         self.flow_step = flow_step
@@ -68,7 +71,7 @@ class NativeFlowEngine(NativeEngine):
         self.n_inputs = [len(index) for index in self.layer_inputs]
         super().__init__(posterior, problem, seed=seed, **options)
         rng = np.random.default_rng([seed, 1])
-        starts = [turned(group, group.initial(rng, z_spread)) for group in self.groups]
+        starts = [turned(group, group.initial(rng, z_spread, factors)) for group in self.groups]
         self.flows = self._array(np.concatenate([np.zeros(0), *starts]))
         self.flows_first, self.flows_second = np.zeros_like(self.flows), np.zeros_like(self.flows)
         self._connect()
@@ -98,12 +101,15 @@ class NativeFlowEngine(NativeEngine):
         return with_multipliers(super().posterior(), bank, self.layer_inputs)
 
     def kl(self) -> float:
+        return float(self.kl_draws(KL_SAMPLES).mean())
+
+    def kl_draws(self, draws: int) -> NDArray[np.float64]:
         generator, flow = self.generator.copy(), self._flow()
-        draws = [
+        found = [
             self._learner.divergence(theta=self.theta, generator=generator, flow=flow)
-            for _ in range(KL_SAMPLES)
+            for _ in range(draws)
         ]
-        return float(np.mean(draws))
+        return np.array(found)
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""

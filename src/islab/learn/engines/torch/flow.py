@@ -25,6 +25,7 @@ from islab.learn.engines.flows import (
     N_TRANSFORMS,
     N_VECTORS,
     Z_SPREAD,
+    Factor,
     FlowGroup,
     inputs_of_layers,
     kept_inputs,
@@ -52,6 +53,8 @@ class FlowEngine(TorchEngine):
     flow_step : float
         Factor on the learning rate for the flows' parameters: networks learn at slower rates
         than the means they multiply.
+    factors : sequence of Factor or None
+        Of each layer, a direction along which its entries of ``z`` move together at the start.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class FlowEngine(TorchEngine):
         flow_width: int = FLOW_WIDTH,
         z_spread: float = Z_SPREAD,
         flow_step: float = FLOW_STEP,
+        factors: Sequence[Factor | None] = (),
         **options: Any,
     ) -> None:
         self.flow_step = flow_step
@@ -85,7 +89,7 @@ class FlowEngine(TorchEngine):
         super().__init__(posterior, problem, seed=seed, **options)
         self.take_inputs(inputs_of_layers(net))
         rng = np.random.default_rng([seed, 1])
-        self._take_flows(_joined([group.initial(rng, z_spread) for group in self.groups]))
+        self._take_flows(_joined([group.initial(rng, z_spread, factors) for group in self.groups]))
         self._free = self._pieces(_joined([group.free() for group in self.groups]))
         self._moved = [
             [self._tensor(transform.moved) for transform in group.transforms]
@@ -96,8 +100,11 @@ class FlowEngine(TorchEngine):
         return with_multipliers(super().posterior(), self._bank(), self.layer_inputs)
 
     def kl(self) -> float:
+        return float(self.kl_draws(KL_SAMPLES).mean())
+
+    def kl_draws(self, draws: int) -> NDArray[np.float64]:
         with torch.no_grad():
-            return float(np.mean([super(FlowEngine, self).kl() for _ in range(KL_SAMPLES)]))
+            return np.array([super(FlowEngine, self).kl() for _ in range(draws)])
 
     def keep_units(self, masks: list[NDArray[np.bool_]], bias_shift: NDArray) -> None:
         """Drops the units; the flows keep their width, the dropped entries of ``z`` go unused."""
