@@ -101,8 +101,12 @@ def train(
         report=report,
         keep_interrupted=keep_interrupted,
     )
-    nll, nll_error = expected_nll(engine, n_rows, seed)
     kl, kl_error = learner.expected_kl()
+    if kl_error:
+        nll, nll_error = expected_nll(engine, n_rows, seed)
+    else:
+        nll = engine.expected_nll(ELBO_PASSES, seed)
+        nll_error = _passes(engine, ELBO_PASSES, seed).std(ddof=1) / np.sqrt(ELBO_PASSES)
     return Trained(
         posterior=engine.posterior(),
         prior=learner.prior,
@@ -116,24 +120,18 @@ def train(
     )
 
 
-def best_of(runs: dict[str, Trained]) -> str:
-    """The name of the run with the highest objective.
-
-    Of those that the Monte Carlo error does not tell from the highest it is the one with the fewest
-    weights.
-    """
-    highest = max(runs.values(), key=lambda run: run.objective)
-    near = {name: run for name, run in runs.items() if not highest.is_clearly_above(run)}
-    return min(near, key=lambda name: near[name].posterior.used_weights().sum())
-
-
 def expected_nll(engine: DenseEngine, n_rows: int, seed: int) -> tuple[float, float]:
-    """NLL of all rows under the posterior, and its Monte Carlo standard error."""
+    """NLL of all rows from as many passes as cost little, and its Monte Carlo standard error."""
     net = engine.architecture
     work = max(1, n_rows * (net.n_weights + NORMAL * net.n_units))
     passes = int(np.clip(WORK // work, ELBO_PASSES, MOST_PASSES))
+    return _mean_and_error(_passes(engine, passes, seed))
+
+
+def _passes(engine: DenseEngine, passes: int, seed: int) -> Float:
+    """NLL of all rows in each of several passes."""
     seeds = np.random.SeedSequence(seed).generate_state(passes).tolist()
-    return _mean_and_error(np.array([engine.expected_nll(1, each) for each in seeds]))
+    return np.array([engine.expected_nll(1, each) for each in seeds])
 
 
 def _mean_and_error(draws: Float) -> tuple[float, float]:
