@@ -125,3 +125,43 @@ def test_a_sparse_file_has_no_inclusion_probabilities(model, tmp_path):
     model.save(tmp_path / "m.islab", sparse=True)
     with pytest.raises(ValueError, match="try a file saved without sparse=True"):
         islab.load(tmp_path / "m.islab").inclusion()
+
+
+@pytest.fixture(scope="module")
+def messy():
+    """A date, a number with gaps, an order, and three classes."""
+    rng = np.random.default_rng(5)
+    n = 400
+    table = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "dose": np.where(rng.random(n) < 0.2, np.nan, rng.normal(5, 2, n)),
+            "size": pd.Categorical(
+                rng.choice(["s", "m", "l"], n), categories=["s", "m", "l"], ordered=True
+            ),
+        }
+    )
+    score = (table["day"] - table["day"].min()).dt.days / 300 + table["dose"].fillna(9)
+    y = pd.cut(score + table["size"].cat.codes, 3, labels=["a", "b", "c"]).astype(str)
+    options = {"n_restarts": 1, "max_epochs": 60, "posterior": "independent", "n_draws": 50}
+    return ISLaBClassifier(random_state=0, **options).fit(table, y), table
+
+
+def test_dates_gaps_and_orders_have_potential_contributions(messy):
+    model, table = messy
+    rows = table.iloc[:8]
+    frame = model.potential_contributions(rows)
+    dose = frame[(frame["variable"] == "dose") & (frame["output"] == "a")]
+    missing = table["dose"].iloc[:8].isna().to_numpy()
+    assert missing.any()
+    filled = model.columns_.variables[1].fill
+    assert (dose["to"].to_numpy()[missing] == filled).all()
+    expected = rows.assign(dose=dose["to"].astype(float).to_numpy())
+    drawn = [model.sample_predictor(each) for each in (expected, rows)]
+    centred = [each - each.mean(axis=-1, keepdims=True) for each in drawn]
+    change = (centred[0] - centred[1]).mean(axis=0)[:, 0]
+    np.testing.assert_allclose(dose["potential"], change, atol=1e-10)
+    days = frame[frame["variable"] == "day"]
+    assert pd.to_datetime(days["to"]).between(table["day"].min(), table["day"].max()).all()
+    sizes = frame[(frame["variable"] == "size") & (frame["output"] == "a")]
+    assert set(sizes["to"]) <= {"s", "m", "l"}

@@ -274,4 +274,6 @@ def _moves(encoder: ColumnEncoder, found: Any) -> Iterator[Move]:
             missing = own[:, 1] > 0
             own[missing] = [trend.fill, 0.0] if own.shape[1] == 2 else own[missing]
         shown = own[:, 0] if trend.tails is None else trend.tails.restore(own[:, 0])
+        if isinstance(variable, Moment):
+            shown = np.round(shown + variable.start).astype("datetime64[D]").astype(str)
         yield Move(variable.name, columns, shown.astype(object), own)
