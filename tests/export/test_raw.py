@@ -194,10 +194,7 @@ def test_sql_predicts_the_same(model, run, dialect):
         assert frame["prediction"].tolist() == found.predicted().tolist()
     else:
         close(frame["sd"], found.sd()[:, 0])
-    if families.likelihood(model.network_.likelihood).target == "counts":
-        assert "lower" not in frame
-    else:
-        close(sql_ends(model, frame), ends)
+    close(sql_ends(model, frame), ends)
     pd.testing.assert_series_equal(frame["size"], NEW["size"])
 
 
@@ -207,10 +204,7 @@ def test_onnx_predicts_the_same(model):
     close(results["response"], found.mean())
     if not hasattr(model, "classes_"):
         close(results["sd"], found.sd())
-    if families.likelihood(model.network_.likelihood).target == "counts":
-        assert "lower" not in results
-    else:
-        close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
+    close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
 
 
 def median_response(model, rows=NEW):
@@ -271,9 +265,8 @@ def test_sampled_posteriors_predict_the_same_everywhere(likelihood):
     if families.likelihood(likelihood).target == "counts":
         close(frame[["sd"]], found.sd())
         close(results["sd"], found.sd())
-    else:
-        close(sql_ends(model, frame), ends)
-        close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
+    close(sql_ends(model, frame), ends)
+    close(np.stack([results["lower"], results["upper"]], axis=-1), ends)
 
 
 @pytest.mark.parametrize("activation", families.activations())
@@ -288,12 +281,9 @@ def test_every_activation_is_spelled_in_every_form(activation):
         close(run(query)[["prediction"]], right)
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "student_t"])
-def test_quantiles_of_draws_that_lie_far_apart_are_found(likelihood):
-    """Newton's steps from the moments of such a mixture would leave for infinity."""
-    means = np.array([-100.0] * 3 + [0.0] * 20 + [1000.0] * 7)[:, None]
-    noise = np.linspace(0.5, 2.0, 30)[:, None]
-    nothing = np.zeros((30, 1, 0))
+def everywhere_right(likelihood, eta, noise):
+    """Intervals in every form are those of predict, from draws of predictor and noise."""
+    nothing = np.zeros((len(eta), 1, 0))
 
     class Source:
         def portable(self, model, n_draws):
@@ -301,7 +291,7 @@ def test_quantiles_of_draws_that_lie_far_apart_are_found(likelihood):
                 columns=("a",),
                 named=True,
                 covariates={},
-                layers=(Layer(nothing, nothing, means),),
+                layers=(Layer(nothing, nothing, eta),),
                 activation="relu",
                 likelihood=likelihood,
                 noise=noise,
@@ -310,7 +300,7 @@ def test_quantiles_of_draws_that_lie_far_apart_are_found(likelihood):
             )
 
     right = families.likelihood(likelihood).predictive_quantiles(
-        means[:, None], noise[:, None], [0.05, 0.95]
+        eta[:, None], noise[:, None], [0.05, 0.95]
     )[:, 0, 0]
     rows = pd.DataFrame({"a": [1.0]})
     for run, dialect in ((in_sqlite, "sqlite"), (in_duckdb, "standard")):
@@ -319,6 +309,28 @@ def test_quantiles_of_draws_that_lie_far_apart_are_found(likelihood):
     session = runtime.InferenceSession(to_onnx(Source()).SerializeToString())
     close(np.ravel(session.run(["lower", "upper"], {"x": rows.to_numpy()})), right)
     close(run_python(to_python(Source()))["predict_interval"]({}), right)
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student_t"])
+def test_quantiles_of_draws_that_lie_far_apart_are_found(likelihood):
+    """Newton's steps from the moments of such a mixture would leave for infinity."""
+    means = np.array([-100.0] * 3 + [0.0] * 20 + [1000.0] * 7)[:, None]
+    everywhere_right(likelihood, means, np.linspace(0.5, 2.0, 30)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "n_noise"),
+    [
+        ("poisson", 1),
+        ("negative_binomial", 1),
+        ("zero_inflated_poisson", 1),
+        ("zero_inflated_negative_binomial", 2),
+    ],
+)
+def test_quantiles_of_counts_of_any_size_are_found(likelihood, n_noise):
+    rates = np.array([1e-300, 0.01, 0.5] * 3 + [4.0] * 10 + [900.0] * 4)
+    noise = np.linspace(0.05, 0.4, len(rates))[:, None].repeat(n_noise, axis=1)
+    everywhere_right(likelihood, np.log(rates)[:, None], noise)
 
 
 def test_a_hostile_table_name_is_quoted(classifier):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.expressions import MISSING_TEXT, Cell, Expression, Lookup, Symbol, call, spell
+from islab.core.families.spelling import CountShares
 from islab.export.portable import Portable, portable
 from islab.io.files import replacing
 
@@ -40,9 +42,8 @@ def to_onnx(
     which NaN is one; dates are days since 1970. Others have one input ``x`` (rows, columns).
 
     Outputs are ``response`` (rows, outputs), which for classes is that of ``predict_proba``; of one
-    network ``predictor``; with draws ``lower`` and ``upper`` and, of numbers, ``sd``. Counts have
-    no ``lower`` and ``upper``. Columns, outputs, and classes or responses are in the metadata as
-    JSON lists.
+    network ``predictor``; with draws ``lower`` and ``upper`` and, of numbers, ``sd``. Columns,
+    outputs, and classes or responses are in the metadata as JSON lists.
 
     Parameters
     ----------
@@ -122,6 +123,10 @@ def _outputs(content: Portable, graph: _Graph, level: float | None) -> None:
     if level is not None and content.family.standard_noise is not None:
         root = graph.stacked([spell(call("sqrt", own[0]), speller) for _, own in targets])
         _number_interval(content, graph, draws, root, level)
+    shares = [content.family.count_shares(*target) for target in targets]
+    counted = [each for each in shares if each is not None]
+    if level is not None and counted:
+        _count_interval(graph, speller, counted, level)
 
 
 def _given(content: Portable) -> tuple[list[Symbol], list[Symbol]]:
@@ -182,12 +187,54 @@ def _number_interval(
         graph.output(name, graph.kept_between(low, x, high))
 
 
+def _count_interval(graph: _Graph, speller: _Onnx, shares: list[CountShares], level: float) -> None:
+    """The counts at which the shares of an equal mixture, added up from 0, reach two levels."""
+    any_row = spell(shares[0].start, speller)
+
+    def all_of(parts: list[Expression]) -> str:
+        """(draws, rows, outputs)"""
+        return graph.stacked([graph.everywhere(spell(part, speller), any_row) for part in parts])
+
+    start, ratio = all_of([s.start for s in shares]), all_of([s.ratio for s in shares])
+    sizes = [s.size for s in shares if s.size is not None]
+    parts = [s.part for s in shares if s.part is not None]
+    size = all_of(sizes) if sizes else None
+    part = all_of(parts) if parts else None
+    nothing = graph.node("Mul", graph.mean(start), graph.number(0.0))
+    reached = nothing
+    if part is not None:
+        reached = graph.mean(graph.node("Sub", graph.number(1.0), part))
+    levels = {"lower": (1 - level) / 2, "upper": (1 + level) / 2}
+
+    def step(k: str, known: list[str]) -> tuple[str, list[str]]:
+        logarithm, reached, *ends = known
+        share = graph.node("Exp", logarithm)
+        share = share if part is None else graph.node("Mul", part, share)
+        reached = graph.node("Add", reached, graph.mean(share))
+        short = [graph.node("Less", reached, graph.number(each)) for each in levels.values()]
+        more = [graph.node("Add", end, graph.number(1.0)) for end in ends]
+        ends = [graph.node("Where", *each) for each in zip(short, more, ends, strict=True)]
+        following = graph.node("Log", graph.node("Add", k, graph.number(1.0)))
+        change = graph.node("Sub", ratio, following)
+        if size is not None:
+            change = graph.node("Add", change, graph.node("Log", graph.node("Add", k, size)))
+        left = graph.node("Cast", short[-1], to=graph.onnx.TensorProto.INT64)
+        left = graph.node("ReduceSum", left, keepdims=0)
+        going = graph.node("Greater", left, graph.whole(0))
+        return going, [graph.node("Add", logarithm, change), reached, *ends]
+
+    found = graph.repeated(step, [start, reached, nothing, nothing])
+    for name, value in zip(levels, found[2:], strict=True):
+        graph.output(name, value)
+
+
 class _Graph:
     """Nodes, inputs, outputs and constants under construction; values go by their names."""
 
     def __init__(self, onnx: Any, content: Portable) -> None:
         self.onnx = onnx
         self.nodes: list[Any] = []
+        self._before = 0  # nodes of other graphs, whose names are taken
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -201,7 +248,8 @@ class _Graph:
 
     def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
         """Adds a node and gives the name of its first value."""
-        names = [f"islab.{len(self.nodes)}.{number}" for number in range(outputs)]
+        place = self._before + len(self.nodes)
+        names = [f"islab.{place}.{number}" for number in range(outputs)]
         domain = "ai.onnx.ml" if operator == "LabelEncoder" else ""
         self.nodes.append(
             self.onnx.helper.make_node(operator, list(inputs), names, domain=domain, **attributes)
@@ -219,6 +267,44 @@ class _Graph:
 
     def whole(self, value: Any) -> str:
         return self.constant(np.array(value, dtype=np.int64))
+
+    def mean(self, draws: str) -> str:
+        """Of all draws, without their axis."""
+        return self.node("ReduceMean", draws, axes=[0], keepdims=0)
+
+    def everywhere(self, value: str, like: str) -> str:
+        """A value of each draw or row in the shape of another, (draws, rows)."""
+        return self.node("Add", value, self.node("Mul", like, self.number(0.0)))
+
+    def repeated(
+        self, step: Callable[[str, list[str]], tuple[str, list[str]]], values: list[str]
+    ) -> list[str]:
+        """Values after as many steps as it takes; ``step`` adds the nodes of one.
+
+        It takes the number of the step, from 0, and the values; and gives whether to go on, and
+        the next ones.
+        """
+        make, kinds = self.onnx.helper, self.onnx.TensorProto
+        outer, self.nodes = self.nodes, []
+        self._before += len(outer)
+        inside = [f"islab.known.{number}" for number in range(len(values))]
+        going, found = step(self.node("Cast", "islab.step", to=kinds.DOUBLE), inside)
+        body, self.nodes = self.nodes, outer
+        self._before += len(body) - len(outer)
+        given = [
+            make.make_tensor_value_info("islab.step", kinds.INT64, []),
+            make.make_tensor_value_info("islab.going", kinds.BOOL, []),
+            *(make.make_tensor_value_info(name, kinds.DOUBLE, None) for name in inside),
+        ]
+        made = [
+            make.make_tensor_value_info(going, kinds.BOOL, []),
+            *(make.make_tensor_value_info(name, kinds.DOUBLE, None) for name in found),
+        ]
+        ends = [f"islab.end.{number}" for number in range(len(values))]
+        always = self.constant(np.array(True))
+        graph = make.make_graph(body, "islab_step", given, made)
+        self.nodes.append(make.make_node("Loop", ["", always, *values], ends, body=graph))
+        return ends
 
     def output(self, name: str, value: str) -> None:
         """Gives a value out as (rows, outputs)."""

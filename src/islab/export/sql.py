@@ -11,7 +11,8 @@ from islab.core import families
 from islab.core.arrays import Float
 from islab.core.expressions import Call, Constant, Expression, Symbol, call, spell
 from islab.export.portable import Portable, portable
-from islab.export.sql_language import ROW, Query, Sql, label_literal, literal, quoted
+from islab.export.sql_counts import add_count_ends, share_columns
+from islab.export.sql_language import DRAW, ROW, Query, Sql, label_literal, literal, quoted
 
 DIALECTS = ("standard", "sqlite")
 MOST_COLUMNS = 1900  # SQLite has 2000 in a result
@@ -32,8 +33,7 @@ def to_sql(
 
     The columns that it adds are those of ``islab predict``: ``prediction`` and, with draws, ``sd``,
     ``lower`` and ``upper`` of numbers; ``prediction``, a ``probability_...`` for each class and,
-    with draws, ``lower_...`` and ``upper_...`` of classes. Counts have no ``lower`` and ``upper``:
-    their quantiles need functions that SQL lacks.
+    with draws, ``lower_...`` and ``upper_...`` of classes.
 
     Parameters
     ----------
@@ -123,6 +123,7 @@ def _responses(content: Portable, query: Query) -> list[str]:
     query.let_all(dict(zip(names, found, strict=True)))
     if spread:
         query.let_all(_spread(content, names, content.family.noise_expressions(below, noise)))
+        query.let_all(share_columns(content, names, content.family.noise_expressions(below, noise)))
     query.let_all(standard)
     return names
 
@@ -202,7 +203,8 @@ def _averaged(content: Portable, query: Query, responses: list[str], level: floa
         results = query.grouped("islab_means", drawn, aggregates)
         return _final(content, query, results, {key: key for key in aggregates})
     interval = level is not None and content.family.standard_noise is not None
-    drawn = _centred(query, responses, interval)
+    shares = [] if level is None else _share_names(query)
+    drawn = _centred(query, responses, interval, shares)
     for number, p in enumerate(responses):
         error = Symbol(p) - Symbol(f"m{number}")
         variance = Symbol(f"v{number}") + error * error
@@ -211,6 +213,13 @@ def _averaged(content: Portable, query: Query, responses: list[str], level: floa
     if level is not None and interval:
         results = _quantiles(content, query, drawn, results, level)
         aggregates |= {f"{end}{n}": "" for end in ("lower", "upper") for n in range(len(responses))}
+    if level is not None and shares:
+        tables = add_count_ends(query, drawn, shares, range(len(responses)), level)
+        ends = {f"{end}{n}": "" for end in ("lower", "upper") for n in range(len(responses))}
+        joined = " ".join(f"JOIN {name} ON m.{ROW} = {name}.{ROW}" for name in tables)
+        query.add("islab_results", f"SELECT m.*, {', '.join(ends)} FROM {results} AS m {joined}")
+        results = "islab_results"
+        aggregates |= ends
     return _final(content, query, results, {key: key for key in aggregates})
 
 
@@ -234,7 +243,13 @@ def _ranked(
     return "islab_ranked", ends
 
 
-def _centred(query: Query, responses: list[str], interval: bool) -> str:
+def _share_names(query: Query) -> list[str]:
+    """The columns of :func:`share_columns` that the query has."""
+    kept = (stage for stage in query.stages if isinstance(stage, dict) and "o0" in stage)
+    return [name for stage in kept for name in stage if name[0] in "obeg"]
+
+
+def _centred(query: Query, responses: list[str], interval: bool, shares: list[str]) -> str:
     """Draws with the mean of their row, from which squares lose no digits.
 
     For an interval also a sample of new targets, ``y``, and its ranks, ``r``.
@@ -243,13 +258,13 @@ def _centred(query: Query, responses: list[str], interval: bool) -> str:
     sample = {f"y{n}": Symbol(p) + Symbol(f"s{n}") * Symbol("q") for n, p in enumerate(responses)}
     if interval:
         query.let_all(sample)
-    columns = [*responses, *spread, *(sample if interval else ())]
+    columns = [*responses, *spread, *(sample if interval else ()), *shares]
     drawn = query.flush(columns)
     added = [f"AVG({p}) {EACH_ROW} AS m{n}" for n, p in enumerate(responses)]
     if interval:
         ranks = f"ROW_NUMBER() OVER (PARTITION BY {ROW} ORDER BY"
         added += [f"{ranks} {y}) AS r{y[1:]}" for y in sample]
-    query.add("islab_drawn", f"SELECT {', '.join([ROW, *columns, *added])} FROM {drawn}")
+    query.add("islab_drawn", f"SELECT {', '.join([ROW, DRAW, *columns, *added])} FROM {drawn}")
     return "islab_drawn"
 
 

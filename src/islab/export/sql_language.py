@@ -24,7 +24,7 @@ class Query:
 
     @property
     def text(self) -> str:
-        return "WITH\n" + ",\n".join(self.parts)
+        return "WITH RECURSIVE\n" + ",\n".join(self.parts)
 
     def add(self, name: str, select: str) -> None:
         """Another table; ``MATERIALIZED`` keeps it from being computed for each use."""

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from islab.core.expressions import Expression, Let
 from islab.core.families.mixtures import sample_quantiles
-from islab.core.families.spelling import Kernel, StandardNoise
+from islab.core.families.spelling import CountShares, Kernel, StandardNoise
 
 Array = Any
 Float = NDArray[np.floating]
@@ -289,6 +289,10 @@ class Likelihood:
     def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
         """The variance of a target with that mean and one of :meth:`noise_expressions`."""
         raise NotImplementedError
+
+    def count_shares(self, mean: Expression, noise: tuple[Expression, ...]) -> CountShares | None:
+        """The distribution of a count with that mean; None if targets are no counts."""
+        return None
 
     def torch(self, eta: Any) -> Any:
         """What exports predict, as a tensor; of likelihoods that are :meth:`given` their noise."""

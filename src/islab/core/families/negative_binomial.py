@@ -8,11 +8,11 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from islab.core.expressions import Expression
+from islab.core.expressions import Expression, call, largest
 from islab.core.families.likelihood import Array, Float, checked_levels
 from islab.core.families.mixtures import count_quantiles
-from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
-from islab.core.families.spelling import Kernel
+from islab.core.families.poisson import LARGEST_LOG_RATE, LEAST_RATE, Poisson
+from islab.core.families.spelling import CountShares, Kernel
 
 LEAST_DISPERSION, DISPERSION_STEP = 1e-4, 4.0
 
@@ -76,6 +76,11 @@ class NegativeBinomial(Poisson):
 
     def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
         return mean + noise[0] * mean * mean
+
+    def count_shares(self, mean: Expression, noise: tuple[Expression, ...]) -> CountShares:
+        size = 1.0 / noise[0]
+        ratio = call("log", largest(mean, LEAST_RATE) / (size + mean))
+        return CountShares(size * call("log", size / (size + mean)), ratio, size)
 
     def hessian_roots(self, eta: Float, noise: Float) -> Float:
         rate, slope = self.mean(eta), _log_rate_slope(eta)

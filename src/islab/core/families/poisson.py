@@ -10,12 +10,13 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from islab.core.equations import exponential
-from islab.core.expressions import Expression, Let, exp, largest
+from islab.core.expressions import Expression, Let, call, exp, largest
 from islab.core.families.likelihood import Array, Float, Likelihood, Words, checked_levels
 from islab.core.families.mixtures import count_quantiles
-from islab.core.families.spelling import Kernel
+from islab.core.families.spelling import CountShares, Kernel
 
 LARGEST_LOG_RATE = 20.0
+LEAST_RATE = 1e-300  # that has a logarithm
 # Of larger counts the likelihood has no maximum, since rates go on as a straight line.
 LARGEST_COUNT = float(np.exp(LARGEST_LOG_RATE))
 
@@ -130,6 +131,9 @@ class Poisson(Likelihood):
 
     def variance_expression(self, mean: Expression, noise: tuple[Expression, ...]) -> Expression:
         return mean
+
+    def count_shares(self, mean: Expression, noise: tuple[Expression, ...]) -> CountShares:
+        return CountShares(-mean, call("log", largest(mean, LEAST_RATE)))
 
     javascript = (
         """{

@@ -42,3 +42,17 @@ class StandardNoise:
     share: Callable[[Expression], Expression]
     density: Callable[[Expression], Expression]
     quantile: Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class CountShares:
+    """Logarithms of the shares of counts, each from the one below, for exports.
+
+    That of 0 is ``start``. The step to k adds ``ratio - log(k)``, and ``log(k - 1 + size)`` if
+    there is a size. ``part`` of the targets are such counts, all if None; the others are 0.
+    """
+
+    start: Expression
+    ratio: Expression
+    size: Expression | None = None
+    part: Expression | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from islab.core.families.negative_binomial import (
     NegativeBinomial,
 )
 from islab.core.families.poisson import LARGEST_LOG_RATE, Poisson
-from islab.core.families.spelling import Kernel
+from islab.core.families.spelling import CountShares, Kernel
 
 LEAST_ODDS, ODDS_STEP = 1e-4, 4.0
 LEVEL_ERROR = 1e-12
@@ -230,6 +231,11 @@ class ZeroInflatedPoisson(Poisson):
         *own, odds = noise
         rate = mean * (1.0 + odds)
         return self.counts.variance_expression(rate, tuple(own)) / (1.0 + odds) + odds * mean * mean
+
+    def count_shares(self, mean: Expression, noise: tuple[Expression, ...]) -> CountShares:
+        *own, odds = noise
+        found = self.counts.count_shares(mean * (1.0 + odds), tuple(own))
+        return replace(found, part=1.0 / (1.0 + odds))
 
     def torch(self, eta: Any) -> Any:
         import torch
