@@ -1,5 +1,7 @@
 """Student-t noise: outliers do not carry the fit away."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,24 @@ def test_outliers_pull_less_than_with_normal_noise():
         for name in ("student_t", "gaussian")
     )
     assert abs(student - 4) < 0.5 < abs(normal - 4)
+
+
+def test_outliers_are_said_and_what_to_try():
+    rng = np.random.default_rng(4)
+    x, y = simulate(rng, 200)
+    y[rng.random(200) < 0.03] += 60
+    with pytest.warns(UserWarning, match=r"have outliers: .* nats a row .* try .*'student_t'\."):
+        ISLaBRegressor(**PARAMS).fit(x, y)
+
+
+@pytest.mark.parametrize("df", [10, np.inf])
+def test_nothing_is_said_of_noise_without_outliers(df):
+    rng = np.random.default_rng(3)
+    x, _ = simulate(rng, 300)
+    noise = rng.standard_normal(300) if np.isinf(df) else rng.standard_t(df, 300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ISLaBRegressor(**PARAMS).fit(x, 2 * x[:, 0] + noise)
 
 
 def test_it_is_saved(model, tmp_path):

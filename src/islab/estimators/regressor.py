@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
+from islab.core.families import Likelihood
 from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
 from islab.estimators.predictions import Model, NumberPredictions, Predictions
 from islab.estimators.streams import NumberTargets, Stream
@@ -36,6 +37,8 @@ Float = NDArray[np.floating]
 
 # Counts that vary so much more than their likelihood allows are said.
 MOST_DISPERSION, FEWEST_COMPARED = 2.0, 20
+# Nats a row that another likelihood of the same predictions would gain.
+MOST_GAIN, NOISE_STEPS = 0.25, 50
 
 
 class NetworkRegressor(RegressorMixin, NetworkEstimator):
@@ -103,18 +106,23 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             stream=None if sampled is None else Stream(sampled, targets, columns),
         )
         self.offset_columns_ = columns
-        self._warn_of_overdispersion(table, target, shift)
+        self._warn_of_misfit(table, target, shift, weight)
         warn_of_constants(target, outputs, weight)
         self.n_outputs_ = target.shape[1]
         self._flat = values.ndim == 1
         return self
 
-    def _warn_of_overdispersion(self, table: Any, target: Float, offset: Float | None) -> None:
-        """Says that targets vary more than the likelihood allows, if another one would do."""
-        other = families.likelihood(self.network_.likelihood).overdispersed
+    def _warn_of_misfit(
+        self, table: Any, target: Float, offset: Float | None, weight: Float | None
+    ) -> None:
+        """Says that targets lie farther out than the likelihood allows, if another one would do."""
+        family = families.likelihood(self.network_.likelihood)
+        other = family.overdispersed or family.with_outliers
         if other is None or not self.compares_median or self.likelihood == "auto":
             return
-        rows = slice(None, None, 1 + len(target) // ROWS_COMPARED)
+        counted = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+        rows = counted[:: 1 + len(counted) // ROWS_COMPARED]
+        target = target[rows]
         found = self._predictions(
             covariates=self.columns_.encode(table)[rows],
             network=self.network_,
@@ -123,13 +131,15 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
             seed=self.seed_,
             offset=None if offset is None else offset[rows],
         )
-        error = (target[rows] - found.mean()) ** 2
-        ratio = float((error / found.uncertainty().aleatoric).mean())
-        if len(error) >= FEWEST_COMPARED and ratio > MOST_DISPERSION:
+        if len(target) < FEWEST_COMPARED:
+            return
+        if family.overdispersed:
+            words = _words_of_dispersion(found, target)
+        else:
+            words = _words_of_outliers(found, target, families.likelihood(other))
+        if words:
             warnings.warn(
-                f"The targets vary {ratio:.1f} times as much as likelihood={self.likelihood!r} "
-                "says (Pearson's chi squared by the number of rows), so that intervals are too "
-                f"narrow; try likelihood={other!r}.",
+                f"The targets {words}; try likelihood={other!r}.",
                 UserWarning,
                 stacklevel=4,  # past fit and all_or_nothing
             )
@@ -396,3 +406,34 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
         # Real numbers between 1 and 6, read as counts, say little: their noise is large.
         tags.regressor_tags.poor_score = family.target == "counts"
         return tags
+
+
+def _words_of_dispersion(found: NumberPredictions, target: Float) -> str:
+    """How much more the targets vary than their likelihood says, if much more."""
+    error = (target - found.mean()) ** 2
+    ratio = float((error / found.uncertainty().aleatoric).mean())
+    if not ratio > MOST_DISPERSION:
+        return ""
+    return (
+        f"vary {ratio:.1f} times as much as likelihood={found.network.likelihood!r} says "
+        "(Pearson's chi squared by the number of rows), so that intervals are too narrow"
+    )
+
+
+def _words_of_outliers(found: NumberPredictions, target: Float, other: Likelihood) -> str:
+    """What another likelihood with the same predictions would gain, if much."""
+    predictor = found.reduce(lambda draws: draws.mean(axis=0))
+    nll = []
+    for family in (found.likelihood, other):
+        noise = np.maximum(((target - predictor) ** 2).mean(axis=0), np.finfo(float).tiny)
+        for _ in range(NOISE_STEPS):
+            terms = family.noise_terms(target, predictor, noise)
+            noise = np.maximum(terms.mean(axis=0), np.finfo(float).tiny)
+        nll.append(float(family.nll(target, predictor, noise).mean()) / target.shape[1])
+    gain = nll[0] - nll[1]
+    if not gain > MOST_GAIN:
+        return ""
+    return (
+        f"have outliers: the same predictions with {other.name!r} noise would make them "
+        f"{gain:.1f} nats a row more probable than with {found.network.likelihood!r}"
+    )

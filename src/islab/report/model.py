@@ -26,6 +26,7 @@ from islab.report.rows import RowStory, chosen_rows, tell_rows
 from islab.report.scores import score
 from islab.report.variables import Setting, settings_of, training_ranges
 from islab.report.whatif import family_script, network_data, page_models, used_covariates
+from islab.tables.check import ABOUT_DATA, check
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,6 +90,12 @@ def write_report(
         file.write(page.encode())
 
 
+def _findings(X: Any, y: Any) -> list[tuple[str, str]]:
+    """What a look at the rows finds that no reading of columns mends: column, words."""
+    found = (each for each in check(X, y).findings if each.finding in ABOUT_DATA)
+    return [(printable(each.column), printable(f"{each.finding}, {each.detail}")) for each in found]
+
+
 def render_report(
     model: FittedModel,
     X: Any,
@@ -142,6 +149,7 @@ def render_report(
             for variable in model.columns_.variables
             if not variable.covariates
         ],
+        findings=[] if type(X) is type(predictions) else _findings(X, y),
         n_rows=len(covariates),
         level=level,
         models={name: MODELS[name] for name in models},

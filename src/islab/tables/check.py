@@ -30,6 +30,9 @@ MISSING_SHARE = 0.05
 MOST_CLASSES = 2  # of numbers; more of them are a scale
 FAR = 100.0
 MOST_CORRELATED = 2000
+LEAK = "leakage suspect"
+# Findings about the data rather than about how columns are read.
+ABOUT_DATA = (LEAK, "duplicate", "near copy", "outlier", "group id")
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def _leaks(encoder: ColumnEncoder, covariates: Float, y: NDArray) -> list[Findin
             told = [variable.name] if strength(_by_level(own, codes), codes) >= LEAKS else []
         if told:
             detail = f"{told[0]!r} alone tells the target; is it known beforehand?"
-            found.append(Finding(variable.name, "leakage suspect", detail))
+            found.append(Finding(variable.name, LEAK, detail))
     return found
 
 

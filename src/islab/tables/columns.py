@@ -83,8 +83,9 @@ class ColumnEncoder:
         if found.problems:
             raise UnusableColumns(found.problems)
         _check_names(found.variables)
-        _warn_of_left_out(found.variables)
-        _warn_of_unusable(found.variables, found.empty)
+        said = [*_words_of_left_out(found.variables), *_words_of_unusable(found)]
+        if said:
+            _say("\n".join(said))
         return cls(tuple(found.variables), missing), found.covariates
 
     @property
@@ -271,11 +272,11 @@ def _learn_variable(
     return learn(column, name, sample_weight)
 
 
-def _warn_of_left_out(variables: list[Variable]) -> None:
-    """Says in one warning which columns are left out, why, and how to keep them."""
+def _words_of_left_out(variables: list[Variable]) -> list[str]:
+    """Which columns are left out, why, and how to keep them."""
     left = [v for v in variables if isinstance(v, LeftOut)]
     if not left:
-        return
+        return []
     reasons = dict.fromkeys(v.reason for v in left)
     same = [(reason, [repr(v.name) for v in left if v.reason == reason]) for reason in reasons]
     words = "; ".join(f"{listed(names)}: {reason}" for reason, names in same)
@@ -284,22 +285,21 @@ def _warn_of_left_out(variables: list[Variable]) -> None:
             f"Got no column that can help to predict new rows ({words}), expected at least one; "
             "try to declare a column categorical, or to make numbers of it."
         )
-    message = (
+    return [
         f"{counted(len(left), 'column')} left out ({words}); to keep one, make whole numbers "
         "floats with astype(float), or text categorical with astype('category') (on the command "
         "line, --keep)."
-    )
-    _say(message, TableWarning)
+    ]
 
 
 _SAID: set[str] = set()
 
 
-def _say(message: str, category: type[Warning]) -> None:
+def _say(message: str) -> None:
     """Warns, but of the same only once in fits that are some of many."""
     if not (_called_by_machinery() and message in _SAID):
         _SAID.add(message)
-        warnings.warn(message, category, stacklevel=3)
+        warnings.warn(message, TableWarning, stacklevel=3)
 
 
 def _called_by_machinery() -> bool:
@@ -313,23 +313,24 @@ def _called_by_machinery() -> bool:
     return False
 
 
-def _warn_of_unusable(variables: list[Variable], empty: list[str]) -> None:
-    """Says which columns have no value, or vary so little that they count as constants."""
+def _words_of_unusable(learned: Learned) -> list[str]:
+    """Which columns have no value, or vary so little that they count as constants."""
+    said, empty = [], learned.empty
     if empty:
-        _say(
+        said.append(
             f"Got {'column' if len(empty) == 1 else 'columns'} "
             f"{listed([repr(name) for name in empty])} without a single "
-            f"value; {'it' if len(empty) == 1 else 'they'} cannot be used.",
-            UserWarning,
+            f"value; {'it' if len(empty) == 1 else 'they'} cannot be used."
         )
-    rounded = [v.name for v in variables if isinstance(v, Number) and v.constant and v.low < v.high]
+    numbers = [v for v in learned.variables if isinstance(v, Number)]
+    rounded = [v.name for v in numbers if v.constant and v.low < v.high]
     if rounded:
-        _say(
+        said.append(
             f"Got values that vary by less than {LEAST_SPREAD:g} of their size in "
             f"{counted(len(rounded), 'column')} ({listed(rounded)}), which cannot be used; try to "
-            "subtract a constant.",
-            UserWarning,
+            "subtract a constant."
         )
+    return said
 
 
 def _check_names(variables: list[Variable]) -> None:

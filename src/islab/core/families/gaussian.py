@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -50,6 +51,7 @@ class Gaussian(Likelihood):
     kernel = Kernel("gaussian")
     learns_noise = True
     normal_noise = True
+    with_outliers: ClassVar[str | None] = "student_t"
     scales_target = True
     words = Words(
         predictor=None,

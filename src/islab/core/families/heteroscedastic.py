@@ -32,6 +32,7 @@ class Heteroscedastic(Gaussian):
     words = replace(Gaussian.words, predicts="{} as numbers")
     n_predictors = 2
     learns_noise = False
+    with_outliers = None
     normal_noise = False
     javascript = "{ response: (eta) => eta.slice() }"
 

@@ -111,6 +111,8 @@ class Likelihood:
         What summaries call ``noise``; of a variance they show the root.
     overdispersed : str, optional
         The likelihood to try where targets vary much more than :meth:`variance` says.
+    with_outliers : str, optional
+        The likelihood of the same predictor to try where targets lie far out more often.
     normal_noise : bool
         Whether a target is its mean plus normal noise, so that closed forms hold.
     scales_target : bool
@@ -150,6 +152,7 @@ class Likelihood:
     learns_noise: ClassVar[bool] = False
     noise_name: ClassVar[str] = "noise sd"
     overdispersed: ClassVar[str | None] = None
+    with_outliers: ClassVar[str | None] = None
     normal_noise: ClassVar[bool] = False
     scales_target: ClassVar[bool] = False
     inflates_zeros: ClassVar[bool] = False

@@ -43,6 +43,7 @@ class StudentT(Gaussian):
     """
 
     name = "student_t"
+    with_outliers = None
     kernel = Kernel("student_t", DF)
     normal_noise = False
     noise_name = "noise scale"
