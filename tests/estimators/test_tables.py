@@ -380,7 +380,8 @@ def test_one_row_of_a_rare_level_carries_no_huge_effect(size):
     y = frame["area"] + 0.5 * rng.normal(size=n)
     frame.loc[7, "feature"] = "lift"
     y[7] -= size
-    model = ISLaBRegressor(n_restarts=1, random_state=0, posterior="independent").fit(frame, y)
+    with pytest.warns(UserWarning, match="have outliers"):
+        model = ISLaBRegressor(n_restarts=1, random_state=0, posterior="independent").fit(frame, y)
     assert model.columns_.names == ("area", "feature=shed")
     with_lift, without = model.predict(frame.iloc[[7, 7]].assign(feature=["lift", "none"]))
     assert abs(with_lift - without) < 0.5
