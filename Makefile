@@ -14,8 +14,8 @@ CPP := $(wildcard $(foreach room,core learn/engines learn/sample,$(addprefix src
 ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch einconv einops \
   linear_operator opt_einsum torchmetrics lightning-utilities unfoldNd
 
-.PHONY: setup demo test test-slow test-floors test-newest test-optional fuzz lint format bench reproduce docs wheel package \
-  sanitized sanitize clean
+.PHONY: setup demo test test-slow test-floors test-newest test-optional fuzz lint format bench reproduce docs notebooks wheel package \
+  release sanitized sanitize clean
 
 setup: $(DEVELOPED)
 
@@ -82,6 +82,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.native_limit
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.predictions
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.startup
 
 # make reproduce NAME=wbc ARGS='--method islab --seeds 3'
 NAME ?= wbc
@@ -93,6 +94,11 @@ reproduce: setup
 
 docs: setup
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
+
+# The notebooks, run by the kernel that people run them with.
+notebooks: $(INSTALLED)
+	$(BIN)/python $(PIP) nbclient ipykernel
+	OMP_NUM_THREADS=1 $(BIN)/python docs/make_notebooks.py --run
 
 wheel: setup
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
@@ -106,6 +112,10 @@ package:
 	$(PYTHON) -m venv --clear build/empty
 	CC=false CXX=false build/empty/bin/python $(PIP) dist/*.whl
 	cd build/empty && bin/islab demo
+
+# make release VERSION=0.2.0
+release:
+	$(PYTHON) release.py $(VERSION)
 
 # The compiled modules under AddressSanitizer and UBSan, built apart from the installed one.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1

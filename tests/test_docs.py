@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "sources")
 
 
 @pytest.fixture
@@ -93,3 +93,30 @@ def test_a_command_that_fails_stops_the_build(run_code):
 def test_other_fences_stay_as_they_are(run_code):
     page = "```python\nnot python at all\n```\n"
     assert run_code.run_page(page, "page").markdown == page
+
+
+def test_notebooks_are_what_their_pages_give(monkeypatch, run_code):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    made = import_module("make_notebooks")
+    for name, page in made.PAGES.items():
+        kept = (ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8")
+        assert kept == made.written(page), f"{name}: run `python docs/make_notebooks.py`"
+
+
+def test_a_notebook_has_all_the_code_of_its_page(monkeypatch, run_code):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    made = import_module("make_notebooks")
+    page = made.PAGES["getting-started"]
+    cells = made.notebook(page)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    fences = re.findall(r"```python run\n(.*?)\n```", page.read_text(encoding="utf-8"), flags=re.S)
+    assert code == fences
+
+
+@pytest.mark.parametrize("source", sorted((ROOT / "docs/gallery/sources").glob("*.md")), ids=str)
+def test_a_page_that_was_run_beforehand_shows_its_sources_code(source):
+    def fences(page):
+        found = re.findall(r"```python(?: run)?\n(.*?)\n```", page.read_text("utf-8"), flags=re.S)
+        return [code.strip() for code in found]
+
+    assert fences(source.parents[1] / source.name) == fences(source)

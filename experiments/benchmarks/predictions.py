@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -113,24 +111,6 @@ def thirty_weights(n_draws: int) -> DrawnNetworks:
     return DrawnNetworks.from_dense(net, weights, rng.normal(size=(n_draws, net.n_units)))
 
 
-def start_up(found: Measured) -> None:
-    """Wall clock of a new process, over that of the bare interpreter: the least of seven."""
-    for name, arguments, limit in (
-        ("import islab", ("-c", "import islab"), 0.1),
-        ("islab --help", ("-m", "islab", "--help"), 0.3),
-    ):
-        keep(found, name, wall_clock(*arguments) - wall_clock("-c", "pass"), limit, "s")
-
-
-def wall_clock(*arguments: str) -> float:
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def keep(found: Measured, name: str, value: float, limit: float | None, unit: str) -> None:
     found[name] = {"value": value} | ({} if limit is None else {"target": limit})
     target = "" if limit is None else f"   target {limit:g} {unit}"
@@ -147,7 +127,6 @@ def main() -> None:
             against_boosting(found, "classes", posterior, classes)
         counts(found)
         explanations(found)
-    start_up(found)
     machine = {"cpu": platform.machine(), "python": platform.python_version()}
     RESULTS.mkdir(exist_ok=True)
     content = {"measured": found, "machine": machine}

@@ -329,6 +329,26 @@ def test_demo_scores_held_out_rows(capsys, monkeypatch):
     assert len(commands) == 5
 
 
+@pytest.mark.parametrize(
+    ("terminal", "display", "remote", "watched"),
+    [
+        (True, ":0", "", True),
+        (False, ":0", "", False),
+        (True, "", "", False),
+        (True, ":0", "10.0.0.1 22", False),
+    ],
+)
+def test_the_report_is_opened_by_itself_only_where_somebody_watches(
+    monkeypatch, terminal, display, remote, watched
+):
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.setenv("SSH_CONNECTION", remote)
+    assert islab.cli.demo.is_watched() is watched
+
+
 @pytest.mark.parametrize(("found", "words"), [(True, "opened"), (False, "no browser was found")])
 def test_demo_opens_its_report_where_there_is_a_browser(
     capsys, monkeypatch, tmp_path, found, words

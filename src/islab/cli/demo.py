@@ -1,13 +1,15 @@
 """Fit the breast cancer data with default settings and print the scores.
 
 569 tumours, 30 measurements each; a tenth of the rows is held out. The data come with
-scikit-learn. With --open the report on the held-out rows is shown in the browser.
+scikit-learn. On a terminal with a browser the report on the held-out rows is opened; --open and
+--no-open decide otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -18,7 +20,7 @@ from typing import Any
 EXAMPLES = """\
 examples:
   islab demo
-  islab demo --open
+  islab demo --no-open
   islab demo --seed 7 --json
 """
 NEXT = """\
@@ -36,12 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the split and of training")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--open", action="store_true", help="write the report and open it in the browser"
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        help="write the report and open it in the browser; if not given, where people watch",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    report = Path(tempfile.mkdtemp(prefix="islab-demo-"), "report.html") if args.open else None
+    shown = is_watched() and not args.json if args.open is None else args.open
+    report = Path(tempfile.mkdtemp(prefix="islab-demo-"), "report.html") if shown else None
     result = breast_cancer(args.seed, report)
     if args.json:
         print(json.dumps(result))
@@ -50,6 +55,14 @@ def run(args: argparse.Namespace) -> None:
         print(f"\n{NEXT}", end="")
     if report is not None:
         _show(report)
+
+
+def is_watched() -> bool:
+    """Whether somebody sits at a terminal with a screen that a browser could open on."""
+    screen = sys.platform in ("win32", "darwin") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+    return screen and sys.stdout.isatty() and not os.environ.get("SSH_CONNECTION")
 
 
 def _print_scores(result: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from islab.estimators.training import Training, check_training
 from islab.explain.images import ImageExplanation, explain_images
 from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
-from islab.learn.images import fit_images, starting_posterior
+from islab.learn.images import fit_images, shared_seed, starting_posterior
 from islab.learn.parallel import end_with_parent
 from islab.tables.frames import all_or_nothing
 from islab.tables.images import as_pixels, checked_images, checked_labels, make_source, pixel_chunks
@@ -264,7 +264,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
         needed("torch", "Fitting an image classifier", "islab-bnn[torch]")
         self._engine_choice().resolve()
         source = make_source(images, labels, self.batch_size)
-        seed = self._new_seed()
+        seed = shared_seed(self._new_seed(), self.device)
         net = self._architecture(source.image_shape, len(source.classes))
         recipe = image_recipe(self.get_params(deep=False), net, source.n_batches)
         found = fit_images(

@@ -50,6 +50,13 @@ def image_stage(n_steps: int, batch_size: int, rate: float) -> Stage:
     )
 
 
+def shared_seed(seed: int, device: str) -> int:
+    """The seed of the first of the processes that share the batches: all start alike."""
+    from islab.learn.engines.torch.distributed import Team
+
+    return Team.present(device).same(seed)
+
+
 def starting_posterior(
     net: ImageArchitecture,
     counts: NDArray[np.intp],
@@ -106,7 +113,14 @@ def fit_images(
         See :func:`islab.learn.fit.fit`.
     """
     from islab.learn.engines.torch.convolution import FLOW_WIDTH, ConvolutionEngine
+    from islab.learn.engines.torch.distributed import Team
 
+    team = Team.present(device)
+    if team.size > 1 and checkpoint is not None:
+        raise ValueError(
+            f"Got a checkpoint with {team.size} processes, expected one process; try without "
+            "torchrun, or checkpoint=None."
+        )
     engine = ConvolutionEngine(
         start,
         source,
@@ -116,6 +130,7 @@ def fit_images(
         device=device,
         betas=stage.betas,
         flow_width=flow_width or FLOW_WIDTH,
+        team=team,
     )
     folder = kept = None
     if checkpoint is not None:
@@ -124,7 +139,7 @@ def fit_images(
         )
         folder = own_folder(checkpoint, owner)
         kept = Checkpoint(folder / "images.npz", owner)
-    with ProgressBar(stage.n_steps, enabled=verbose) as bar:
+    with ProgressBar(stage.n_steps, enabled=verbose and team.rank == 0) as bar:
         progress = run_stage(
             SpikeAndSlab(engine, stage),
             stage,

@@ -88,7 +88,7 @@ def set_prior(made):
 class Bright:
     """A source of the images that :func:`batch` makes."""
 
-    n_rows = 60
+    n_rows, shuffled = 60, True
 
     def batch(self, number, rows):
         images, y = batch(len(rows), seed=number)

@@ -26,6 +26,7 @@ from islab.learn.engines.base import (
     Steps,
 )
 from islab.learn.engines.torch.dense import TorchEngine
+from islab.learn.engines.torch.distributed import Team
 from islab.learn.engines.torch.flow import FlowEngine
 
 Augment = Callable[[Tensor], Tensor]
@@ -146,6 +147,8 @@ class ConvolutionEngine:
     dtype : torch.dtype
     betas : (float, float)
         How long Adam remembers gradients and their squares.
+    team : Team
+        The processes that share each batch.
     """
 
     def __init__(
@@ -160,7 +163,9 @@ class ConvolutionEngine:
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         betas: tuple[float, float] = ADAM_BETAS,
+        team: Team = Team(),  # noqa: B008 (frozen)
     ) -> None:
+        self.team = team
         self.architecture, self.source, self.augment = posterior.architecture, source, augment
         self.device, self.dtype = torch.device(device), dtype
         options: dict[str, Any] = {"device": device, "dtype": dtype, "betas": betas}
@@ -194,11 +199,12 @@ class ConvolutionEngine:
     def run(self, steps: Steps) -> float:
         total, n_seen, ends = 0.0, 0, np.cumsum(steps.sizes).tolist()
         for number, (stop, size) in enumerate(zip(ends, steps.sizes.tolist(), strict=True)):
-            images, y = self._batch(steps.first + number, steps.rows[stop - size : stop])
+            chosen = steps.rows[stop - size : stop]
+            images, y, n_rows = self._batch(steps.first + number, chosen)
             rate, lambda_rate = float(steps.rate[number]), float(steps.lambda_rate[number])
-            kl_weight = float(steps.kl_weight[number]) * len(y) / self.source.n_rows
-            total += float(self.step(images, y, rate, lambda_rate, kl_weight))
-            n_seen += len(y)
+            kl_weight = float(steps.kl_weight[number]) * n_rows / self.source.n_rows
+            total += float(self.step(images, y, rate, lambda_rate, kl_weight, n_rows))
+            n_seen += n_rows
         return total / n_seen
 
     def parameters(self) -> Parameters:
@@ -236,9 +242,19 @@ class ConvolutionEngine:
 
     # -- one step -----------------------------------------------------------------------
 
-    def _batch(self, number: int, rows: NDArray[np.intp]) -> tuple[Tensor, Tensor]:
-        """Images (rows, channels, height, width) and their targets (rows, outputs)."""
-        pixels, codes = self.source.batch(number, rows)
+    def _batch(self, number: int, rows: NDArray[np.intp]) -> tuple[Tensor, Tensor, int]:
+        """This process's images (rows, channels, height, width) and targets (rows, outputs).
+
+        And how many rows the whole batch has.
+        """
+        if self.source.shuffled:
+            # A source sorts its rows: parts of sorted rows stay in the order of the whole batch.
+            n_rows, rows = len(rows), np.sort(rows)
+            pixels, codes = self.source.batch(number, rows[self.team.part(n_rows)])
+        else:
+            pixels, codes = self.source.batch(number, rows)
+            n_rows, own = len(codes), self.team.part(len(codes))
+            pixels, codes = pixels[own], codes[own]
         images = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(self.device, self.dtype)
         if self.augment is not None:
             images = _augmented(self.augment, images)
@@ -246,10 +262,16 @@ class ConvolutionEngine:
         y = labels[:, None]
         if n_outputs > 1:
             y = torch.nn.functional.one_hot(labels, n_outputs)
-        return images, y.to(self.dtype)
+        return images, y.to(self.dtype), n_rows
 
     def step(
-        self, images: Tensor, y: Tensor, rate: float, lambda_rate: float, kl_weight: float
+        self,
+        images: Tensor,
+        y: Tensor,
+        rate: float,
+        lambda_rate: float,
+        kl_weight: float,
+        n_rows: int | None = None,
     ) -> Tensor:
         """Takes one step on ``sum NLL + kl_weight * KL``; returns the sum of the batch's NLL.
 
@@ -258,41 +280,58 @@ class ConvolutionEngine:
         images : (rows, channels, height, width)
         y : (rows, outputs)
             One-hot for the categorical likelihood.
+        rate, lambda_rate, kl_weight : float
+        n_rows : int, optional
+            Rows of the whole batch, of which other processes have the rest.
         """
-        eta, kl = self.forward(images)
+        whole = len(y) if n_rows is None else n_rows
+        eta, kl = self.forward(images, whole)
         nll = self.head.likelihood.nll(y, eta, self.head.noise).sum()
-        (nll + kl_weight * kl).backward()
+        # Each process counts an equal part of the KL.
+        (nll + kl_weight / self.team.size * kl).backward()
+        total = nll.detach()
+        self.team.add_up([*(grad for e in self.engines for grad in e.gradients()), total])
         for engine in self.engines:
             engine.update(rate, lambda_rate)
-        return nll.detach()
+        return total
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, n_rows: int | None = None) -> tuple[Tensor, Tensor]:
         """The predictor with fresh random numbers at every place and unit, and the KL.
 
         Of the KL only the gradient is right; :meth:`kl` has its number.
         """
+        whole = len(images) if n_rows is None else n_rows
         maps = channels_last(images)
         total = maps.new_zeros(())
         activation = families.activation(self.architecture.activation)
         for layer, engine in zip(self.architecture.convolutions, self.engines, strict=False):
             mean, variance, kl = engine.weights(engine.generator)
             total = total + kl
-            maps = activation.torch(self._convolve(maps, mean, variance, layer, engine))
+            maps = activation.torch(self._convolve(maps, mean, variance, layer, engine, whole))
             if layer.pool > 1:
                 maps = torch.max_pool2d(maps, layer.pool, ceil_mode=True)
         features = maps.permute(0, 2, 3, 1).flatten(1)
         if self.architecture.pixel_skip:
             features = torch.cat([features, images.permute(0, 2, 3, 1).flatten(1)], dim=1)
         mean, variance, kl = self.head.weights(self.head.generator)
-        eps = self.head.normal((self.head.architecture.n_units, len(images)), self.head.generator)
-        return self.head.forward(features, mean, variance, eps), total + kl
+        eps = self.head.normal((self.head.architecture.n_units, whole), self.head.generator)
+        own = eps[:, self.team.part(whole)]
+        return self.head.forward(features, mean, variance, own), total + kl
 
     def _convolve(
-        self, maps: Tensor, mean: Any, variance: Any, layer: Convolution, engine: TorchEngine
+        self,
+        maps: Tensor,
+        mean: Any,
+        variance: Any,
+        layer: Convolution,
+        engine: TorchEngine,
+        n_rows: int | None = None,
     ) -> Tensor:
         shape = (layer.out_channels, layer.in_channels, layer.kernel_size, layer.kernel_size)
-        places = (len(maps), layer.out_height, layer.out_width, layer.out_channels)
-        eps = engine.normal(places, engine.generator).permute(0, 3, 1, 2)
+        whole = len(maps) if n_rows is None else n_rows
+        places = (whole, layer.out_height, layer.out_width, layer.out_channels)
+        own = engine.normal(places, engine.generator)[self.team.part(whole)]
+        eps = own.permute(0, 3, 1, 2)
         kernels = mean[0].view(shape), variance[0].view(shape)
         return NoisyConvolution.apply(maps, *kernels, mean[1], variance[1], eps, layer)
 

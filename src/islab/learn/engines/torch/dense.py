@@ -301,6 +301,10 @@ class TorchEngine(DenseParameters):
         nll = self.likelihood.nll(self.y[rows], eta, self.noise)
         return nll if self.sample_weight is None else nll * self.sample_weight[rows]
 
+    def gradients(self) -> list[Tensor]:
+        """Those that the next update takes."""
+        return [] if self.theta.grad is None else [self.theta.grad]
+
     @torch.no_grad()
     def update(self, rate: float, lambda_rate: float) -> None:
         """One step of Adam; the steps of the means and of lambda are stretched afterwards."""

@@ -194,6 +194,9 @@ class FlowEngine(TorchEngine):
             return m.sum()
         return F.hardtanh(m + (v + 1e-12).sqrt() * eps).mean()
 
+    def gradients(self) -> list[Tensor]:
+        return [*super().gradients(), *(p.grad for p in self.flows if p.grad is not None)]
+
     @torch.no_grad()
     def update(self, rate: float, lambda_rate: float) -> None:
         for piece, free in zip(self.flows, self._free, strict=True):
