@@ -111,6 +111,8 @@ def test_threads_and_blocks_do_not_change_sums(monkeypatch):
     np.testing.assert_array_equal(one.information[1], two.information[1])
     np.testing.assert_allclose(one.information[1], whole.information[1], rtol=1e-8, atol=1e-6)
     np.testing.assert_allclose(one.log_likelihood, whole.log_likelihood, rtol=1e-12)
+    monkeypatch.setattr("islab.learn.scale.passes.NUMBERS_AT_ONCE", 500)
+    np.testing.assert_allclose(task(problem).gradient[0], whole.gradient[0], rtol=1e-9, atol=1e-9)
 
 
 def test_sums_of_weighted_rows_are_those_of_repeated_ones():

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice
+from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,6 +23,7 @@ from islab.core.families import Likelihood
 from islab.learn.engines.base import Problem
 
 ROWS_AT_ONCE = 8192
+NUMBERS_AT_ONCE = 2_000_000  # roots of the curvature by network, row and outputs
 NOISE_STEP = 1e-3  # of the logarithm of noise, for differences
 BLOCKS_AT_ONCE = 64
 
@@ -77,6 +80,16 @@ class NewtonPass:
     likelihood: str
 
     def __call__(self, block: Problem) -> NewtonSums:
+        size = max(1, NUMBERS_AT_ONCE // (len(self.networks) * block.y.shape[1] ** 2))
+        if block.n_rows <= size:
+            return self._sums(block)
+        parts = (
+            self._sums(rows_of(block, slice(first, first + size)))
+            for first in range(0, block.n_rows, size)
+        )
+        return reduce(add, parts)
+
+    def _sums(self, block: Problem) -> NewtonSums:
         family = families.likelihood(self.likelihood)
         predictor = _predictor(self.networks, block)
         learned = self.noise.shape[1] if family.learns_noise else 0
