@@ -32,14 +32,14 @@ def test_effects_of_a_linear_model_are_its_coefficients():
     assert "ratio" not in frame
 
 
-def bent(skip=0.0):
-    """A unit that bends at 0, beside a line of some slope."""
+def bent(skip=0.0, scale=None):
+    """A unit that bends at the centre, beside a line of some slope."""
     net = Architecture(1, (1,), 1, activation="relu")
     flat = np.zeros(net.n_weights)
     net.covariate_matrix(flat)[0, 0] = 1.0
     net.covariate_matrix(flat)[1, 0] = skip
     net.hidden_block(1).view(flat)[...] = 1.0
-    return explain_global(network_with(flat, net, scale=Scale.plain(1, 1))).effects
+    return explain_global(network_with(flat, net, scale=scale or Scale.plain(1, 1))).effects
 
 
 def test_a_bent_number_has_a_slope_below_and_one_above_its_typical_value():
@@ -47,6 +47,21 @@ def test_a_bent_number_has_a_slope_below_and_one_above_its_typical_value():
     assert frame.loc["x0 from -1 to 0", "effect"] == pytest.approx(-0.5)
     assert frame.loc["x0 from 0 to 1", "effect"] == pytest.approx(0.5)
     assert frame["p_nonlinear"].tolist() == [1.0, 1.0]
+
+
+def test_ends_of_slopes_are_round_and_written_in_full():
+    scale = Scale(
+        x_center=np.array([12_000.0]),
+        x_scale=np.array([4_137.0]),
+        y_center=np.zeros(1),
+        y_scale=np.ones(1),
+        names=("income",),
+        variables=("income",),
+        outputs=("y",),
+        x_typical=np.array([12_000.0]),
+    )
+    terms = sorted(bent(skip=-0.5, scale=scale)["term"])
+    assert terms == ["income from 12000 to 16000", "income from 8000 to 12000"]
 
 
 def test_a_number_that_hardly_bends_has_its_mean_slope_within_a_standard_deviation():

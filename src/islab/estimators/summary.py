@@ -336,7 +336,8 @@ def summarise_model(
     likely = everything.effects["p_nonlinear"] > LIKELY
     linear = network.max_depth == 1 and not likely.any()
     if network.max_depth == 1:
-        facts["reads as"] = f"a {family.words.linear_model} regression"
+        unlike = "" if linear else ", unlike most draws"
+        facts["reads as"] = f"a {family.words.linear_model} regression{unlike}"
     if linear:
         facts["intercept"] = _intercept(everything, level)
     facts |= _training(estimator)
