@@ -288,7 +288,7 @@ def _count(value: float) -> str:
 
 
 def picture(records: list[Record], path: str) -> None:
-    """NLL against size: means over tables of the difference from ridge, and the front."""
+    """NLL against size: medians over tables of the difference from ridge, and the front."""
     from matplotlib.figure import Figure
 
     from islab.plots.style import INK, MUTED, POSITIVE, heading, quiet, save_figure
@@ -311,15 +311,15 @@ def picture(records: list[Record], path: str) -> None:
         ax.plot(front["weights"], front["nll"], color=MUTED, linewidth=1, zorder=1)
         ax.axhline(0, color=MUTED, linewidth=0.5)
         ax.set_xscale("log")
-        ax.set_xlabel("used weights, median over tables")
-        ax.set_ylabel("NLL minus that of ridge, mean")
+        ax.set_xlabel("used weights, of a draw; median over tables")
+        ax.set_ylabel("NLL minus that of ridge, median")
         heading(ax, "Classes" if classes else "Numbers")
         quiet(ax, grid="y")
     save_figure(figure, path)
 
 
 def sizes_and_scores(found: dict[str, Comparison]) -> pd.DataFrame:
-    """Methods and models with a size: median weights, and mean NLL above that of ridge."""
+    """Methods and models with a size: median weights, and median NLL above that of ridge."""
     lines = []
     for name, comparison in found.items():
         frame = comparison.to_frame().dropna(subset=["nll", "used_weights"])
@@ -331,7 +331,9 @@ def sizes_and_scores(found: dict[str, Comparison]) -> pd.DataFrame:
     frame = pd.concat(lines)
     frame["name"] = frame["method"].where(frame["model"] == "full", frame["method"] + " readable")
     groups = frame.groupby("name")
-    found_ = pd.DataFrame({"weights": groups["used_weights"].median(), "nll": groups["nll"].mean()})
+    found_ = pd.DataFrame(
+        {"weights": groups["used_weights"].median(), "nll": groups["nll"].median()}
+    )
     everywhere = groups["table"].nunique() == frame["table"].nunique()
     return found_[everywhere]
 

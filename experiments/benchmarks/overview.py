@@ -72,7 +72,7 @@ def facts(found: dict[str, Comparison], ranking: Ranking, classes: bool) -> pd.D
         own = means.loc[method]
         rows[method] = {
             "rank": ranking.mean_ranks()[method],
-            "nll": (own["nll"] - means.loc["ridge"]["nll"]).mean(),
+            "nll": (own["nll"] - means.loc["ridge"]["nll"]).median(),
             "calibration": own["ece" if classes else "coverage"].mean(),
             "weights": own["used_weights"].median(),
             "cpu": own["cpu"].median(),
@@ -144,11 +144,11 @@ def _losses(rankings: dict[bool, Ranking]) -> Iterator[str]:
     yield "## Where it loses\n"
     lines = []
     for ranking in rankings.values():
-        others = ranking.scores.drop(columns=["islab", "islab readable"])
+        others = ranking.scores.drop(columns=["islab", "islab readable"], errors="ignore")
         behind = ranking.scores["islab"] - others.min(axis=1)
         for name in behind[behind > CLEAR_LOSS].sort_values(ascending=False).index:
             best = TITLES[str(others.loc[name].idxmin())]
-            lines.append(f"{name} (.{round(1000 * behind[name]):03d}, {best})")
+            lines.append(f"{name} ({behind[name]:.3f}, {best})")
     n_tables = sum(len(ranking.scores) for ranking in rankings.values())
     yield (
         f"On {len(lines)} of {n_tables} tables some other method has an NLL that is lower by more "
@@ -172,14 +172,18 @@ INTRODUCTION = """\
 # Overview
 
 Readable methods and black boxes on {n_classes} tables with classes and {n_numbers} with numbers,
-which served to choose nothing: packages of R, KEEL and others, at most 2,000 rows, {splits} with a
-quarter held out. All methods by default, the same splits.
+the smallest of thirty each, which served to choose nothing: packages of R, KEEL and others, at most
+2,000 rows, {splits} with a quarter held out. All methods by default, the same splits; those
+that have no result on some table are left out.
 
-- *rank*: mean rank by NLL, 1 is best. *NLL above ridge*: in nats a row, targets standardised; below
-  0 is better.
+- *rank*: mean rank by NLL, 1 is best. *NLL above ridge*: median over tables, in nats a row, targets
+  standardised; below 0 is better.
 - *ECE*: expected calibration error of classes. *off 90 % coverage*: distance of intervals from it.
-- *weights*: median over tables, classes / numbers. *CPU s*: of a fit, likewise. Regressors without
-  a spread of their own are fitted six times, as theirs is found by cross-validation.
+- *weights*: median over tables, classes / numbers; of the posterior average those of one draw.
+  *CPU s*: of a fit, likewise. Regressors without a spread of their own are fitted six times, as
+  theirs is found by cross-validation.
+
+![NLL against used weights](accuracy-size.svg)
 """
 END = """## Repeat it
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.benchmarks import many_tables, truth, uci
+from experiments.benchmarks import many_tables, overview, truth, uci
 from islab.evaluate.runner import Cell
 
 
@@ -118,3 +118,31 @@ def test_the_page_of_truths_has_a_row_for_each_rule():
     text = "\n".join(truth.page(records))
     assert "| lasso | slope not 0 |" in text
     assert "| lasso | 1.00 |" in text
+
+
+# -- overview -----------------------------------------------------------------------------------
+
+
+def test_the_overview_ranks_the_readable_network_by_itself_and_says_where_we_lose():
+    more = {"sd": 1.0, "test_by_train": 1 / 3, "selected": ["a"]}
+    nll = {"islab": [1.0, 2.0], "ridge": [1.5, 1.2]}
+    records = [
+        stored(table, name, 0, each[number], **more)
+        for name, each in nll.items()
+        for number, table in enumerate(("engel", "mpg"))
+    ]
+    records += [
+        stored(table, "ridge", 0, 0.5, **more) | {"models": {"full": {**ONE, "nll": value}}}
+        for table, value in (("birthwt", 0.5), ("crabs", 0.6))
+    ]
+    records += [
+        stored(table, "islab", 0, 0.4, **more) | {"models": {"full": {**ONE, "nll": 0.4}}}
+        for table in ("birthwt", "crabs")
+    ]
+    text = "\n".join(overview.page(records, []))
+    assert "| **islab**, readable network | yes |" in text
+    assert "On 1 of 4 tables" in text
+    assert "mpg (0.800, linear or logistic, ridge)" in text
+
+
+ONE = {"accuracy": 0.8, "ece": 0.1, "used_weights": 3.0}
