@@ -78,6 +78,7 @@ format: setup
 bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.steps
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.shrinking
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.chains
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.fits
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.native_limit
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images

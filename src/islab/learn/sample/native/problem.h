@@ -325,6 +325,22 @@ class Poisson final : public Likelihood {
         return sum;
     }
 
+    double evaluate(const Problem& p, const double* f, const Vector&, double* residual,
+                    double* curvature) const override {
+        const std::size_t size = p.outputs * p.n;
+        for (std::size_t at = 0; at < size; ++at) curvature[at] = std::min(f[at], largest_log_rate);
+        exponentials(curvature, curvature, size);
+        double sum = 0;
+        for (std::size_t at = 0; at < size; ++at) {
+            const double weight = p.row_weight(at % p.n), power = curvature[at];
+            sum +=
+                weight * (p.y[at] * f[at] - power * (1 + std::max(f[at] - largest_log_rate, 0.0)));
+            residual[at] = weight * (p.y[at] - power);
+            curvature[at] = weight * power;
+        }
+        return sum;
+    }
+
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {

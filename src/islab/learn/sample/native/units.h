@@ -8,53 +8,11 @@
 
 #pragma once
 
-#include <array>
-
+#include "columns.h"
 #include "edges.h"
-#include "sweep.h"
+#include "moves.h"
 
 namespace islab::sample {
-
-enum Move {
-    toggle_move,
-    swap_out_move,
-    add_move,
-    drop_move,
-    swap_move,
-    birth_move,
-    death_move,
-    unit_move,
-    pair_move,
-    all_move,
-    n_moves
-};
-
-inline const char* move_name(int move) {
-    static const char* names[] = {"toggle output edge", "swap output edge",  "add edge",
-                                  "drop edge",          "swap edge",         "add unit",
-                                  "drop unit",          "weights of a unit", "weights of a pair",
-                                  "all weights"};
-    return names[move];
-}
-
-// How often moves were proposed and accepted.
-struct Counts {
-    std::array<long, n_moves> accepted{}, proposed{};
-
-    bool add(Move move, bool yes) {
-        ++proposed[move];
-        accepted[move] += yes;
-        return yes;
-    }
-};
-
-struct Effort {
-    int toggles = 50;       // structure moves of each Gaussian output
-    int edges = 20;         // of add, drop and swap
-    int units = 4;          // of birth and death
-    int parts = 6;          // hidden units whose weights move, alone or with those they reach
-    int largest_part = 80;  // parameters that move together
-};
 
 // A bias puts the bend somewhere among the rows: covariates have spread 1.
 inline double bias_sd(const State& s, int unit) {
@@ -70,9 +28,9 @@ inline double log_own_parameters(const Model& model, const State& s, int unit) {
            log_normal(s.bias[unit], 0.0, bias_sd(s, unit));
 }
 
-class UnitRegression final : public OutputRegression {
+class UnitRegression final : public ColumnRegression {
    public:
-    using OutputRegression::OutputRegression;
+    using ColumnRegression::ColumnRegression;
 
     // Structure, hyperparameters and weights of one output.
     void update(State& s, int which, const Effort& effort, Random& random, Counts& moves) {
@@ -99,165 +57,7 @@ class UnitRegression final : public OutputRegression {
     }
 
    private:
-    static constexpr std::size_t spares = 4;
     int last = 0;  // hidden layer in front of the outputs
-
-    // What the regression would be with another column, and without one of its own.
-    struct Trial {
-        double gain;          // of log evidence by the column
-        Vector coefficients;  // of all columns of the regression
-        double coefficient;   // of the new column
-    };
-
-    // What a change of a unit replaces.
-    struct Kept {
-        std::vector<Edge> in;
-        double bias;
-        Column z, value;
-        std::vector<long> counts;
-    };
-
-    Kept keep(const State& s, int u) const {
-        return {s.in[u], s.bias[u], s.z[u], s.value[u], counts};
-    }
-
-    void put_back(State& s, int u, Kept& kept) {
-        s.in[u] = std::move(kept.in);
-        s.bias[u] = kept.bias;
-        s.z[u] = std::move(kept.z);
-        s.value[u] = std::move(kept.value);
-        counts = std::move(kept.counts);
-    }
-
-    void activate(State& s, int u) const {
-        const std::size_t n = model.problem.n;
-        auto z = std::make_shared<Vector>(n), value = std::make_shared<Vector>(n);
-        model.receive(s, u, z->data());
-        model.shape.activate(z->data(), value->data(), n);
-        s.z[u] = std::move(z);
-        s.value[u] = std::move(value);
-    }
-
-    int unit_of(std::size_t j) const { return sources[j] - model.shape.covariates; }
-
-    // Columns of units that reach this output and no other.
-    std::vector<std::size_t> movable() const {
-        std::vector<std::size_t> found;
-        for (std::size_t j = 1; j < size; ++j)
-            if (fixed_in[j] && sources[j] >= model.shape.covariates) found.push_back(j);
-        return found;
-    }
-
-    // -- algebra
-    // ---------------------------------------------------------------------------------------------
-
-    // `without` is a column of the regression, or 0 for none.
-    Trial try_column(const State& s, const double* column, double own_precision,
-                     std::size_t without) {
-        const std::size_t n = model.problem.n;
-        Vector weights(n), with(size, 0.0), solved(size, 0.0);
-        multiply(weights.data(), row_precision.data(), column, 1 / s2, n);
-        double pivot = dot(weights.data(), column, n) + own_precision;
-        double right = dot(weights.data(), target.data(), n);
-        for (std::size_t k = 0; k < size; ++k)
-            if (in[k]) with[k] = dot(weights.data(), column_of(s, k), n);
-        for (std::size_t k = 0; k < size; ++k) {
-            if (!in[k]) continue;
-            for (std::size_t l = 0; l < size; ++l)
-                if (in[l]) solved[k] -= at(k, l) * with[l];
-            pivot -= with[k] * solved[k];
-            right -= with[k] * at(k, size);
-        }
-        Trial trial;
-        trial.coefficients.assign(size, 0.0);
-        for (std::size_t k = 0; k < size; ++k)
-            if (in[k]) trial.coefficients[k] = at(k, size);
-        if (without) {
-            const double own = at(without, without), shared = solved[without];
-            pivot -= shared * shared / own;
-            right -= shared * at(without, size) / own;
-            leave_out(trial.coefficients, without);
-            for (std::size_t k = 0; k < size; ++k)
-                if (in[k]) solved[k] -= at(k, without) / own * shared;
-            solved[without] = 0;
-        }
-        trial.gain = pivot > 0 ? gain(pivot, right, own_precision) : -INFINITY;
-        trial.coefficient = right / pivot;
-        for (std::size_t k = 0; k < size; ++k)
-            if (in[k]) trial.coefficients[k] -= solved[k] * trial.coefficient;
-        return trial;
-    }
-
-    void leave_out(Vector& coefficients, std::size_t j) {
-        const double share = at(j, size) / at(j, j);
-        for (std::size_t k = 0; k < size; ++k)
-            if (in[k] && k != j) coefficients[k] -= at(k, j) * share;
-        coefficients[j] = 0;
-    }
-
-    // Derivatives of the log likelihood by the predictor at these coefficients.
-    Vector residual(const State& s, const Vector& coefficients, std::size_t extra_column,
-                    double extra) const {
-        const std::size_t n = model.problem.n;
-        Vector found(target.begin(), target.begin() + n);
-        for (std::size_t k = 0; k < size; ++k)
-            if (coefficients[k] != 0)
-                add_scaled(found.data(), -coefficients[k], column_of(s, k), n);
-        if (extra != 0) add_scaled(found.data(), -extra, column_of(s, extra_column), n);
-        multiply(found.data(), found.data(), row_precision.data(), 1 / s2, n);
-        return found;
-    }
-
-    // A column that is out of the regression is another one now; it comes in.
-    void enter(const State& s, std::size_t j) {
-        const std::size_t n = model.problem.n, d = size + 1;
-        const double* column = column_of(s, j);
-        Vector weights(n);
-        multiply(weights.data(), row_precision.data(), column, 1.0, n);
-        for (std::size_t i = 0; i <= size; ++i) {
-            const bool spare = i < size && sources[i] < -1;
-            const double* other = i < size ? (spare ? nullptr : column_of(s, i)) : target.data();
-            cross[i * d + j] = cross[j * d + i] = spare ? 0.0 : dot(weights.data(), other, n);
-        }
-        for (std::size_t i = 0; i <= size; ++i) {
-            double sum = i < size && in[i] ? 0.0 : cross[i * d + j] / s2;
-            for (std::size_t k = 0; k < size; ++k)
-                if (in[k]) sum -= at(k, i) * cross[k * d + j] / s2;
-            at(i, j) = at(j, i) = sum;
-        }
-        at(j, j) += precision[j];
-        sweep(j, false);
-        in[j] = 1;
-    }
-
-    void replace(const State& s, std::size_t j) {
-        sweep(j, true);
-        in[j] = 0;
-        enter(s, j);
-        if (sweeps > 100) build();
-    }
-
-    std::size_t spare_column() {
-        for (std::size_t j = 1; j < size; ++j)
-            if (sources[j] < -1) return j;
-        const std::size_t wider = size + spares, d = size + 1, e = wider + 1;
-        for (Vector* matrix : {&cross, &swept}) {
-            Vector grown(e * e, 0.0);
-            for (std::size_t i = 0; i <= size; ++i)
-                for (std::size_t j = 0; j <= size; ++j)
-                    grown[(i < size ? i : wider) * e + (j < size ? j : wider)] =
-                        (*matrix)[i * d + j];
-            *matrix = std::move(grown);
-        }
-        const std::size_t first = size;
-        size = wider;
-        sources.resize(size, -2);
-        in.resize(size, 0);
-        fixed_in.resize(size, 0);
-        mixing.resize(size, 1.0);
-        precision.resize(size, 1.0);
-        return first;
-    }
 
     // -- edges
     // -----------------------------------------------------------------------------------------------
@@ -572,17 +372,6 @@ class UnitRegression final : public OutputRegression {
             put_back(s, u, kept);
             retire(s, u, j);
         }
-    }
-
-    void retire(State& s, int u, std::size_t j) {
-        s.alive[u] = 0;
-        sources[j] = -2;
-        in[j] = fixed_in[j] = 0;
-        precision[j] = mixing[j] = 1;
-        const std::size_t d = size + 1;
-        for (std::size_t i = 0; i < d; ++i)
-            at(i, j) = at(j, i) = cross[i * d + j] = cross[j * d + i] = 0;
-        at(j, j) = 1;
     }
 
     void death(State& s, Random& random, Counts& moves) {
