@@ -11,12 +11,14 @@ from islab.learn.engines.choice import _require_device
 
 CODE = """
 import sys
-from sklearn.datasets import load_iris
-from islab import ISLaBClassifier
+import numpy as np
+from islab import ISLaBRegressor
 
-model = ISLaBClassifier(posterior="flow", n_restarts=1, max_epochs=3, random_state=0)
-X, y = load_iris(return_X_y=True)
-model.fit(X, y).predict_proba(X)
+rng = np.random.default_rng(0)
+X = rng.standard_normal((200, 1)) + 0.2 * rng.standard_normal((200, 2))
+y = X.sum(axis=1) + rng.standard_normal(200)
+model = ISLaBRegressor(posterior="flow", hidden_layer_sizes=(), random_state=0)
+model.fit(X, y).predict_interval(X)
 assert model.posterior_.multipliers is not None
 assert "torch" not in sys.modules
 """
