@@ -55,6 +55,7 @@ def classifier(found):
     model.classes_ = np.arange(max(n_outputs, 2))
     model.image_shape_ = found.architecture.image_shape
     model.seed_, model.elbo_, model.history_ = 0, -1.0, History()
+    model.elbo_error_ = None
     model.interrupted_ = False
     model._take(found)
     return model
