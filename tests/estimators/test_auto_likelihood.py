@@ -54,6 +54,12 @@ def test_numbers_that_are_no_counts_are_real_numbers():
         assert model.network_.likelihood in ("gaussian", "student_t")
 
 
+def test_grades_that_vary_less_than_counts_are_real_numbers():
+    x, y = simulate("gaussian")
+    model = ISLaBRegressor(likelihood="auto", **QUICK).fit(x, np.round(y + 5))
+    assert model.network_.likelihood == "gaussian"
+
+
 def test_an_exposure_needs_counts():
     x, y = simulate("poisson")
     years = np.full(N, 2.0)

@@ -23,6 +23,7 @@ from islab.tables.frames import frame_columns, is_frame, n_rows
 LABEL_KINDS = "biufU"
 TIMES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
 FEW_VALUES = 10
+MOST_ERRORS = 4.0  # standard errors
 LARGEST_CLASS = 2.0**53
 LARGEST_SCALE = 1e150
 MOST_LEVELS = 256
@@ -137,8 +138,14 @@ def _of_one_type(labels: NDArray, name: str) -> NDArray:
 
 
 def possible_likelihoods(values: Float) -> tuple[str, ...]:
-    """Likelihoods of counts for whole numbers none of which is negative, else of real numbers."""
-    if (values < 0).any() or (values != np.round(values)).any():
+    """Likelihoods of counts for whole numbers none of which is negative, else of real numbers.
+
+    Counts whose variance is their expectation or more, given covariates, vary as much altogether:
+    whole numbers that vary less, such as grades, are real numbers.
+    """
+    error = MOST_ERRORS * np.sqrt(2 / len(values))
+    grades = (values.var(axis=0) < (1 - error) * values.mean(axis=0)).any()
+    if (values < 0).any() or (values != np.round(values)).any() or grades:
         return families.likelihoods("numbers")
     names = families.likelihoods("counts")
     if (values == 0).any():
