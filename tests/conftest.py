@@ -1,7 +1,12 @@
-"""Without torch, say at the lowest versions, the files of tests that need it are left out."""
+"""A browser for all tests, and what is left out where optional packages are missing."""
 
+import os
+import shutil
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 OPTIONAL = ("onnx", "onnxruntime", "polars", "pyarrow", "torch")
 MISSING = tuple(name for name in OPTIONAL if find_spec(name) is None)
@@ -25,3 +30,31 @@ def pytest_report_header() -> str | None:
     if not MISSING:
         return None
     return f"not installed: {', '.join(MISSING)}; {len(collect_ignore)} files of tests left out"
+
+
+QUIET = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless browser, or a skip that says what to install."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="browser tests need playwright: pip install playwright"
+    )
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if program is None:
+        pytest.skip("browser tests need Chromium: apt-get install chromium")
+    flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else list(QUIET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with playwright.sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=program, args=flags)
+            yield browser
+            browser.close()

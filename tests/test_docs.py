@@ -120,3 +120,10 @@ def test_a_page_that_was_run_beforehand_shows_its_sources_code(source):
         return [code.strip() for code in found]
 
     assert fences(source.parents[1] / source.name) == fences(source)
+
+
+def test_what_a_fit_says_of_its_posterior_is_shown(run_code):
+    page = "```python run\nimport warnings\nwarnings.warn('Got chains that disagree.')\n```\n"
+    assert "UserWarning: Got chains that disagree." in run_code.run_page(page, "page").markdown
+    with pytest.raises(run_code.CodeError, match="another"):
+        run_code.run_page(page.replace("Got chains that", "another"), "page")

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.conftest import chromium  # noqa: F401  (a fixture)
-
 ROOT = Path(__file__).parents[1]
 PUBLIC = (
     "islab",
@@ -52,7 +50,7 @@ def site(tmp_path_factory):
     return folder / "out"
 
 
-def test_a_page_is_found_by_its_text_without_a_server(site, chromium):  # noqa: F811
+def test_a_page_is_found_by_its_text_without_a_server(site, chromium):
     page, asked = chromium.new_page(), []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((site / "index.html").as_uri())

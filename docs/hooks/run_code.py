@@ -3,7 +3,7 @@
 A fence that opens with ``python run`` is executed, one with ``python raises`` must end in an
 error, whose message is shown, and in one with ``console run`` the lines that start with ``$`` are
 run by the shell. The fences of a page share variables and an empty working folder. Whatever
-fails, or warns, fails the build.
+fails, or warns, fails the build. What a fit says of its own posterior is shown instead.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FENCE = re.compile(
     r"^```(?P<language>python|console) (?P<how>run|raises)\n(?P<code>.*?)^```$", re.M | re.S
 )
 SECONDS = 120
+OF_THE_POSTERIOR = "Got (chains that disagree|a readable network that predicts worse)"
 
 
 class CodeError(Exception):
@@ -69,8 +70,13 @@ def run_page(markdown: str, stem: str) -> Run:
 def _python(code: str, names: dict[str, Any], fails: bool) -> str:
     printed = io.StringIO()
     try:
-        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stdout(printed),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("error")
+            warnings.filterwarnings("always", OF_THE_POSTERIOR)
+            warnings.showwarning = _as_readers_see_it
             exec(compile(code, "page", "exec"), names)
     except Exception as error:
         if not fails:
@@ -79,6 +85,10 @@ def _python(code: str, names: dict[str, Any], fails: bool) -> str:
     if fails:
         raise CodeError(f"no error in\n{code}")
     return printed.getvalue()
+
+
+def _as_readers_see_it(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    print(f"{category.__name__}: {message}")
 
 
 def _shell_session(code: str, fails: bool) -> str:

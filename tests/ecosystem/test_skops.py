@@ -25,6 +25,7 @@ def test_a_regressor_comes_back_with_its_predictions(table, numbers, likelihood)
     np.testing.assert_array_equal(again.predict_interval(table), model.predict_interval(table))
 
 
+@pytest.mark.filterwarnings("ignore:Got chains that disagree")
 @pytest.mark.parametrize("posterior", ["sampled", "independent", "flow"])
 def test_a_classifier_comes_back_with_its_probabilities(table, numbers, posterior):
     labels = pd.cut(numbers, 3, labels=["low", "mid", "top"]).astype(str)

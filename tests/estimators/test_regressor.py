@@ -202,7 +202,8 @@ def test_two_of_very_many_columns_are_found():
     x = rng.normal(size=(250, 4000))
     y = 2 * x[:, 0] + x[:, 1] + 0.1 * rng.normal(size=250)
     model = ISLaBRegressor(hidden_layer_sizes=(), max_epochs=250, random_state=0)
-    model.fit(x[:200], y[:200])
+    with pytest.warns(UserWarning, match="the 500 most associated with the target"):
+        model.fit(x[:200], y[:200])
     assert model.network_.covariates.tolist() == [0, 1]
     assert model.score(x[200:], y[200:]) > 0.99
 

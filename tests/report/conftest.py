@@ -1,8 +1,5 @@
 """Models of odd tables, and a real browser to open their reports in."""
 
-import os
-import shutil
-import warnings
 from importlib.resources import files
 
 import numpy as np
@@ -18,14 +15,6 @@ SCRIPT = "<script>alert('x')</script>"
 BREAKOUT = '</script><img src=x onerror="alert(1)">'
 QUOTES = "\"' onmouseover=alert(2) {{ 7 * 7 }} & $a$\u2028"
 CLASSES = ("no </title>", "yes <b>")
-QUIET = (
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 def hostile_table(n_rows=240):
@@ -74,24 +63,6 @@ def report_path(classifier, tmp_path_factory):
     y = np.array(CLASSES)[(score > 0).astype(int)]
     write_report(path, classifier, X, y, rows=[5, 0], n_draws=60, title=BREAKOUT)
     return path
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """A headless browser, or a skip that says what to install."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="browser tests need playwright: pip install playwright"
-    )
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if program is None:
-        pytest.skip("browser tests need Chromium: apt-get install chromium")
-    flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else list(QUIET)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        with playwright.sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=program, args=flags)
-            yield browser
-            browser.close()
 
 
 @pytest.fixture(scope="session")
