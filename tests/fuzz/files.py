@@ -156,10 +156,20 @@ def _predictions(model: Any) -> np.ndarray:
             return np.zeros(1)
         return model.predict_proba(np.ones((1, *model.image_shape_)))
     variables = model.columns_.variables
-    row = [v.levels[0] if hasattr(v, "levels") else v.fill for v in variables]
+    row = [_cell(variable) for variable in variables]
     names = [v.name for v in variables] if hasattr(model, "feature_names_in_") else None
     table = pd.DataFrame([row], columns=names)
+    offsets = getattr(model, "offset_columns_", None)
+    for name in offsets.names if offsets is not None else ():
+        table[name] = 1.0
     return model.predict_proba(table) if hasattr(model, "classes_") else model.predict(table)
+
+
+def _cell(variable: Any) -> Any:
+    """A value that the variable knows."""
+    if hasattr(variable, "levels"):
+        return variable.levels[0]
+    return variable.fill if hasattr(variable, "fill") else pd.Timestamp("2024-03-01")
 
 
 def _try_checkpoint(path: Path, content: bytes) -> str:
