@@ -119,10 +119,11 @@ def sampling_plan(
     """
     level = DEFAULT_SPARSITY if params["sparsity"] == "auto" else float(params["sparsity"])
     beyond = max(0.0, (level - DEFAULT_SPARSITY) / (1 - DEFAULT_SPARSITY))
-    prior: dict[str, float] = {"inclusion_b": 100.0**beyond, "hidden_width": HIDDEN_WIDTH}
+    prior: dict[str, Any] = {"inclusion_b": 100.0**beyond, "hidden_width": HIDDEN_WIDTH}
     if params["prior_inclusion"] != "auto":
         share = float(params["prior_inclusion"])
         prior |= {"inclusion_a": CERTAIN * share, "inclusion_b": CERTAIN * (1 - share)}
+        prior |= {"by_variable": False}  # each weight has this probability, whatever else is in
     if params["prior_scale"] != "auto":
         variance = float(params["prior_scale"]) ** 2
         prior |= {"tau_shape": CERTAIN, "tau_scale": CERTAIN * variance}

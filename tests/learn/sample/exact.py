@@ -28,6 +28,20 @@ def log_levels(size, used):
     return np.where(used > 0, number - choices, 0.0)
 
 
+def log_choice(read, edges, n_variables, per_variable, prior):
+    """Log probability of edges of variables, where each number of those allowed is as probable."""
+    allowed = np.arange(n_variables + 1)[:, None]
+    subsets = np.maximum(allowed - read, 0)
+    chosen = log_binomial(n_variables - read, subsets) - log_binomial(n_variables, allowed)
+    left = np.maximum(allowed * per_variable - edges, 0)
+    heights = chosen + betaln(prior.inclusion_a + edges, prior.inclusion_b + left)
+    return logsumexp(np.where(allowed >= read, heights, -np.inf), axis=0) - np.log(n_variables + 1)
+
+
+def log_binomial(n, k):
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
 def linear_posterior(x, y, weight, prior, groups=None):
     """P(in) and P(both in) of a Gaussian linear model: all structures, scales on a grid."""
     n, v = x.shape
@@ -105,7 +119,12 @@ def structures(net: Architecture, prior: ChainPrior, groups=None):
             by_unit = own.reshape(len(masks), -1, net.n_covariates)
             used = by_unit @ np.eye(len(sizes))[groups]
             height = height + log_levels(sizes, used).sum(axis=(1, 2))
-            count, slots = (used > 0).sum(axis=(1, 2)), widths[block.layer] * len(sizes)
+            count, per_variable = (used > 0).sum(axis=(1, 2)), widths[block.layer]
+            if prior.by_variable and block.layer < len(net.hidden):
+                read = (used > 0).any(axis=1).sum(axis=1)
+                height = height + log_choice(read, count, len(sizes), per_variable, prior)
+                continue
+            slots = per_variable * len(sizes)
         else:
             count, slots = own.sum(axis=1), widths[block.layer] * widths[block.layer - 1]
         height = height + betaln(prior.inclusion_a + count, prior.inclusion_b + slots - count)

@@ -174,8 +174,9 @@ def test_impossible_starts_are_refused(change, message):
         ChainPrior(inclusion_a=2.0, inclusion_b=3.0),
         ChainPrior(hidden_width=5.0),
         ChainPrior(price=0.7),
+        ChainPrior(by_variable=False),
     ],
-    ids=["flat", "Beta(2, 3)", "as wide as 5", "price"],
+    ids=["flat", "Beta(2, 3)", "as wide as 5", "price", "no choice of variables"],
 )
 @pytest.mark.parametrize("hidden", [(2,), (1, 1)])
 def test_without_data_structures_follow_the_prior(prior, hidden):
@@ -194,7 +195,11 @@ def test_without_data_structures_follow_the_prior(prior, hidden):
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
-@pytest.mark.parametrize("prior", [ChainPrior(), ChainPrior(hidden_width=5.0, price=0.7)])
+@pytest.mark.parametrize(
+    "prior",
+    [ChainPrior(), ChainPrior(hidden_width=5.0, price=0.7), ChainPrior(by_variable=False)],
+    ids=["flat", "as wide as 5, price", "no choice of variables"],
+)
 def test_without_data_variables_of_several_covariates_follow_the_prior(prior, likelihood):
     net, groups = Architecture(3, (1,), 1), np.array([0, 1, 1])
     rng = np.random.default_rng(3)

@@ -47,6 +47,10 @@ class ChainPrior:
     hidden_width : float
         Narrower layers of hidden units count as if they had this width: what a wider network would
         have left out makes inclusion less probable in a narrow one too.
+    by_variable : bool
+        Whether each hidden layer has a choice of variables that its units may read. Each number of
+        them is equally probable, and so is each choice of so many; it is integrated out, too.
+        Otherwise a covariate has a chance in each unit, whatever other units read.
     price : float
         Log density that each weight must be worth besides.
     tau_shape, tau_scale : float
@@ -62,6 +66,7 @@ class ChainPrior:
     inclusion_a: float = 1.0
     inclusion_b: float = 1.0
     hidden_width: float = 0.0
+    by_variable: bool = True
     price: float = 0.0
     tau_shape: float = 1.0
     tau_scale: float = 1.0

@@ -103,7 +103,7 @@ class Chain {
             }
         }
         return edge_options(model, state, unit, Singles(pull.begin(), pull.end()),
-                            Singles(stiffness.begin(), stiffness.end()), model.counts(state));
+                            Singles(stiffness.begin(), stiffness.end()), model.tally(state));
     }
 
     // A unit that edges may be added to: moves of edges leave their number as it is.

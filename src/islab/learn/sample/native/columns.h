@@ -25,11 +25,11 @@ class ColumnRegression : public OutputRegression {
         std::vector<Edge> in;
         double bias;
         Column z, value;
-        std::vector<long> counts;
+        Tally tally;
     };
 
     Kept keep(const State& s, int u) const {
-        return {s.in[u], s.bias[u], s.z[u], s.value[u], counts};
+        return {s.in[u], s.bias[u], s.z[u], s.value[u], tally};
     }
 
     void put_back(State& s, int u, Kept& kept) {
@@ -37,7 +37,7 @@ class ColumnRegression : public OutputRegression {
         s.bias[u] = kept.bias;
         s.z[u] = std::move(kept.z);
         s.value[u] = std::move(kept.value);
-        counts = std::move(kept.counts);
+        tally = std::move(kept.tally);
     }
 
     void activate(State& s, int u) const {

@@ -19,11 +19,10 @@ inline double log_normal(double value, double mean, double sd) {
 }
 
 // Options for a unit, in favour of those that the gradient asks for. `pull` and `stiffness` are
-// minus the first and second derivatives of the loss by the sum the unit receives; `counts` are
-// those of the blocks.
+// minus the first and second derivatives of the loss by the sum the unit receives.
 inline std::vector<EdgeOption> edge_options(const Model& model, const State& s, int unit,
                                             const Singles& pull, const Singles& stiffness,
-                                            const std::vector<long>& counts) {
+                                            const Tally& tally) {
     const Shape& shape = model.shape;
     const std::size_t n = model.problem.n;
     const std::vector<int> levels = model.levels(s, unit);
@@ -42,8 +41,8 @@ inline std::vector<EdgeOption> edge_options(const Model& model, const State& s, 
         const double g = sums.pull, h = 1 / s.tau2[block] + sums.stiffness;
         const double gain =
             0.5 * (g * g / h - std::log(h * s.tau2[block])) +
-            model.log_odds(unit, source, counts[block],
-                           source < shape.covariates ? levels[shape.group[source]] : 0);
+            model.structures.log_odds(tally, unit, source,
+                                      source < shape.covariates ? levels[shape.group[source]] : 0);
         found.push_back({source, 0.5 * gain, g / h, 1 / std::sqrt(h)});
         largest = std::max(largest, found.back().probability);
     };

@@ -76,10 +76,11 @@ class PyChain {
         for (int g : group) require(g >= 0 && g < shape.covariates, "groups counted from 0");
         shape.group = group;
         Prior prior;
-        prior.inclusion_a = prior_values["inclusion_a"].cast<double>();
-        prior.inclusion_b = prior_values["inclusion_b"].cast<double>();
-        prior.hidden_width = prior_values["hidden_width"].cast<double>();
-        prior.price = prior_values["price"].cast<double>();
+        prior.structure.inclusion_a = prior_values["inclusion_a"].cast<double>();
+        prior.structure.inclusion_b = prior_values["inclusion_b"].cast<double>();
+        prior.structure.hidden_width = prior_values["hidden_width"].cast<double>();
+        prior.structure.by_variable = prior_values["by_variable"].cast<bool>();
+        prior.structure.price = prior_values["price"].cast<double>();
         prior.tau_shape = prior_values["tau_shape"].cast<double>();
         prior.tau_scale = prior_values["tau_scale"].cast<double>();
         prior.noise_shape = prior_values["noise_shape"].cast<double>();

@@ -1,9 +1,7 @@
-// A sparse network as a chain holds it: its shape, its edges, and the activations they give.
+// A sparse network as a chain holds it: its edges, and the activations they give.
 //
-// Units are numbered layer after layer, outputs last; a source below `covariates` is a covariate,
-// above it a unit. Weights have the flat numbers of islab.core.architecture. A structure is *valid*
-// if every living hidden unit is fed and reaches an output, so that every edge lies on an active
-// path; the chain visits valid structures only.
+// A structure is *valid* if every living hidden unit is fed and reaches an output, so that every
+// edge lies on an active path; the chain visits valid structures only.
 
 #pragma once
 
@@ -11,114 +9,12 @@
 #include <string>
 
 #include "problem.h"
+#include "structure.h"
 
 namespace islab::sample {
 
-enum class Activation { relu, leaky_relu, sigmoid, tanh, identity };
-
-struct Shape {
-    int covariates = 0;
-    std::vector<int> width;  // of each layer, outputs last
-    bool input_skip = true;
-    Activation activation = Activation::leaky_relu;
-    double leak = 0.01;
-
-    std::vector<int> first;        // first unit of each layer, and the number of units
-    std::vector<int> layer;        // of each unit
-    std::vector<long> block_size;  // edges, those of one variable into one unit counted once
-    int covariate_blocks = 0;
-    std::vector<int> group;            // of each covariate: its variable
-    std::vector<int> group_size;       // covariates of each variable
-    std::vector<double> log_harmonic;  // of 1 + 1/2 + ... + 1/k, up to all covariates
-
-    void prepare() {
-        first = {0};
-        layer.clear();
-        for (std::size_t l = 0; l < width.size(); ++l) {
-            first.push_back(first.back() + width[l]);
-            layer.insert(layer.end(), width[l], static_cast<int>(l));
-        }
-        if (group.empty())
-            for (int j = 0; j < covariates; ++j) group.push_back(j);
-        group_size.assign(covariates ? *std::max_element(group.begin(), group.end()) + 1 : 0, 0);
-        for (int g : group) ++group_size[g];
-        log_harmonic.assign(1, 0.0);
-        for (double k = 1, sum = 0; k <= covariates; ++k)
-            log_harmonic.push_back(std::log(sum += 1 / k));
-        covariate_blocks = input_skip ? layers() : 1;
-        block_size.clear();
-        for (int l = 0; l < covariate_blocks; ++l) block_size.push_back(long(width[l]) * groups());
-        for (int l = 1; l < layers(); ++l) block_size.push_back(long(width[l]) * width[l - 1]);
-    }
-
-    int layers() const { return static_cast<int>(width.size()); }
-    int units() const { return first.back(); }
-    int hidden() const { return first[layers() - 1]; }
-    int outputs() const { return width.back(); }
-    int blocks() const { return static_cast<int>(block_size.size()); }
-    int groups() const { return static_cast<int>(group_size.size()); }
-    bool is_output(int unit) const { return unit >= hidden(); }
-    bool reads_covariates(int unit) const { return input_skip || layer[unit] == 0; }
-
-    int block(int unit, int source) const {
-        return source < covariates ? layer[unit] : covariate_blocks + layer[unit] - 1;
-    }
-
-    long slot(int unit, int source) const {
-        if (source < covariates) return long(unit) * covariates + source;
-        const int l = layer[unit];
-        long start = long(input_skip ? units() : width[0]) * covariates;
-        for (int k = 1; k < l; ++k) start += long(width[k]) * width[k - 1];
-        return start + long(unit - first[l]) * width[l - 1] + (source - covariates - first[l - 1]);
-    }
-
-    // Units whose weights can be scaled up where those behind them are scaled down.
-    bool homogeneous() const {
-        return activation != Activation::sigmoid && activation != Activation::tanh;
-    }
-
-    // value = activation of z, for a run of numbers.
-    void activate(const double* z, double* value, std::size_t n) const {
-        each([&](auto f, auto) {
-            for (std::size_t i = 0; i < n; ++i) value[i] = f(z[i]);
-        });
-    }
-
-    // d *= slope of the activation at z, where it has these values.
-    void times_slope(double* d, const double* z, const double* value, std::size_t n) const {
-        each([&](auto, auto slope) {
-            for (std::size_t i = 0; i < n; ++i) d[i] *= slope(z[i], value[i]);
-        });
-    }
-
-   private:
-    // Calls `use` with the activation and its slope, so that loops over rows do not ask which it
-    // is.
-    template <class Use>
-    void each(Use use) const {
-        const double below = leak;
-        switch (activation) {
-            case Activation::relu:
-                return use([](double z) { return z > 0 ? z : 0.0; },
-                           [](double z, double) { return z > 0 ? 1.0 : 0.0; });
-            case Activation::leaky_relu:
-                return use([below](double z) { return z > 0 ? z : below * z; },
-                           [below](double z, double) { return z > 0 ? 1.0 : below; });
-            case Activation::sigmoid:
-                return use([](double z) { return 1 / (1 + std::exp(-z)); },
-                           [](double, double value) { return value * (1 - value); });
-            case Activation::tanh:
-                return use([](double z) { return std::tanh(z); },
-                           [](double, double value) { return 1 - value * value; });
-            default: return use([](double z) { return z; }, [](double, double) { return 1.0; });
-        }
-    }
-};
-
 struct Prior {
-    double inclusion_a = 1, inclusion_b = 1;  // Beta prior of each block's inclusion probability
-    double hidden_width = 0;  // narrower layers of hidden units count as if they had this width
-    double price = 0;         // of each edge, in units of log density
+    StructurePrior structure;
     double tau_shape = 1, tau_scale = 1;  // inverse gamma prior of each block's slab variance
     double noise_shape = 1, noise_scale = 0.01;
     double bias_sd = 2.5;
@@ -182,14 +78,14 @@ class Model {
         : problem(std::move(problem)),
           shape(std::move(shape)),
           prior(prior),
-          likelihood(make_likelihood(likelihood)) {
-        this->shape.prepare();
-    }
+          likelihood(make_likelihood(likelihood)),
+          structures(this->shape.prepare(), prior.structure) {}
 
     Problem problem;
     Shape shape;
     Prior prior;
     std::unique_ptr<Likelihood> likelihood;
+    Structures structures;
     Limits limits;
 
     const double* source(const State& s, int source) const {
@@ -281,70 +177,28 @@ class Model {
         return found;
     }
 
-    // Edges in each block, those of one variable into one unit counted once.
-    std::vector<long> counts(const State& s) const {
-        std::vector<long> k(shape.blocks(), 0);
+    Tally tally(const State& s) const {
+        Tally found(shape);
+        std::vector<int> used(shape.groups(), 0);
         for (int u = 0; u < shape.units(); ++u) {
-            if (s.in[u].empty()) continue;
             for (const Edge& e : s.in[u])
-                if (e.source >= shape.covariates) ++k[shape.block(u, e.source)];
-            for (int used : levels(s, u)) k[shape.layer[u]] += used > 0;
+                found.count(shape, u, e.source,
+                            e.source < shape.covariates ? used[shape.group[e.source]]++ : 0, true);
+            for (const Edge& e : s.in[u])
+                if (e.source < shape.covariates) used[shape.group[e.source]] = 0;
         }
-        return k;
-    }
-
-    // The second parameter of a block's Beta prior. Edges that a wider layer would have had count
-    // as left out, so that an edge is as probable in a narrow network as in a wide one.
-    double inclusion_b(int block) const {
-        auto assumed = [&](int layer) {
-            const double own = shape.width[layer];
-            return layer + 1 < shape.layers() ? std::max(own, prior.hidden_width) : own;
-        };
-        const int covariate_blocks = shape.covariate_blocks;
-        const double slots = block < covariate_blocks ? shape.groups() * assumed(block)
-                                                      : assumed(block - covariate_blocks) *
-                                                            assumed(block - covariate_blocks + 1);
-        return prior.inclusion_b + slots - static_cast<double>(shape.block_size[block]);
-    }
-
-    // Log prior odds of one more edge from a source, where its block has k and its variable
-    // `used`.
-    double log_odds(int unit, int source, long k, int used) const {
-        const int block = shape.block(unit, source);
-        const int size = source < shape.covariates ? shape.group_size[shape.group[source]] : 1;
-        if (used > 0) return std::log(double(used)) - std::log(double(size - used)) - prior.price;
-        return std::log(prior.inclusion_a + k) -
-               std::log(inclusion_b(block) + shape.block_size[block] - k - 1) +
-               log_levels(size, 1) - prior.price;
-    }
-
-    // Log prior of which of a variable's covariates a unit reads if it reads some: k of them with
-    // a probability proportional to 1 / k, and each choice of k is as probable.
-    double log_levels(int size, int used) const {
-        if (size == 1 || used == 0) return 0.0;
-        return std::lgamma(double(used)) + std::lgamma(size - used + 1.0) -
-               std::lgamma(size + 1.0) - shape.log_harmonic[size];
+        return found;
     }
 
     // Log prior of the structure, its inclusion probabilities integrated out.
     double log_structure(const State& s) const {
-        const std::vector<long> k = counts(s);
-        double sum = 0;
-        for (int b = 0; b < shape.blocks(); ++b) {
-            const double size = static_cast<double>(shape.block_size[b]),
-                         used = static_cast<double>(k[b]);
-            if (size > 0)
-                sum += std::lgamma(prior.inclusion_a + used) +
-                       std::lgamma(inclusion_b(b) + size - used) -
-                       std::lgamma(prior.inclusion_a + inclusion_b(b) + size);
-        }
+        double sum = structures.log_prior(tally(s));
         for (int u = 0; u < shape.units(); ++u) {
-            if (s.in[u].empty()) continue;
-            sum -= prior.price * static_cast<double>(s.in[u].size());
-            if (shape.groups() == shape.covariates) continue;
+            sum -= prior.structure.price * static_cast<double>(s.in[u].size());
+            if (s.in[u].empty() || shape.groups() == shape.covariates) continue;
             const std::vector<int> used = levels(s, u);
             for (int g = 0; g < shape.groups(); ++g)
-                sum += log_levels(shape.group_size[g], used[g]);
+                sum += structures.log_levels(shape.group_size[g], used[g]);
         }
         return sum;
     }

@@ -24,7 +24,7 @@ class OutputRegression {
                (likelihood.has_noise() || (likelihood.logistic() && model.problem.weight.empty()));
     }
 
-    explicit OutputRegression(const Model& model) : model(model) {
+    explicit OutputRegression(const Model& model) : model(model), tally(model.shape) {
         const Problem& p = model.problem;
         row_precision.assign(p.n, 1.0);
         target.resize(p.n);
@@ -47,7 +47,7 @@ class OutputRegression {
     std::vector<char> in, fixed_in;
     Vector swept;
     int sweeps = 0;
-    std::vector<long> counts;
+    Tally tally;
     std::vector<int> levels;  // columns of each variable that are in
     double s2 = 1;
 
@@ -113,7 +113,7 @@ class OutputRegression {
         output = which;
         unit = shape.hidden() + which;
         s2 = model.likelihood->has_noise() ? s.s2[which] : 1.0;
-        counts = model.counts(s);
+        tally = model.tally(s);
         levels = model.levels(s, unit);
         sources = {-1};
         if (shape.reads_covariates(unit))
@@ -205,8 +205,8 @@ class OutputRegression {
     double log_odds(std::size_t j, bool counted) const {
         const int source = sources[j];
         const int used = is_covariate(j) ? levels[model.shape.group[source]] - counted : 0;
-        const long k = counts[model.shape.block(unit, source)] - (counted && used == 0);
-        return model.log_odds(unit, source, k, used);
+        const long k = tally.edges[model.shape.block(unit, source)] - (counted && used == 0);
+        return model.structures.log_odds(unit, source, k, used);
     }
 
     // Counts a column that enters (1) or leaves (-1).
@@ -217,7 +217,7 @@ class OutputRegression {
             used += change;
             first = used == (change > 0 ? 1 : 0);
         }
-        if (first) counts[model.shape.block(unit, sources[j])] += change;
+        if (first) tally.edges[model.shape.block(unit, sources[j])] += change;
     }
 
     bool toggle(State&, Random& random) {

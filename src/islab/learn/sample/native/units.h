@@ -68,9 +68,8 @@ class UnitRegression final : public ColumnRegression {
 
     // Log prior odds of one more edge, which is counted.
     double count_edge(int u, int source, int used) {
-        long& k = counts[model.shape.block(u, source)];
-        const double odds = model.log_odds(u, source, k, used);
-        k += used == 0;
+        const double odds = model.structures.log_odds(tally, u, source, used);
+        tally.count(model.shape, u, source, used, true);
         return odds;
     }
 
@@ -79,7 +78,7 @@ class UnitRegression final : public ColumnRegression {
     }
 
     void uncount_edge(int u, int source, int used) {
-        counts[model.shape.block(u, source)] -= used == 0;
+        tally.count(model.shape, u, source, used, false);
     }
 
     std::vector<EdgeOption> options_for(const State& s, int u, const Vector& residuals,
@@ -93,7 +92,7 @@ class UnitRegression final : public ColumnRegression {
             pull[i] = static_cast<float>(slope[i] * residuals[i]);
             stiffness[i] = static_cast<float>(row_precision[i] * scale * slope[i] * slope[i]);
         }
-        return edge_options(model, s, u, pull, stiffness, counts);
+        return edge_options(model, s, u, pull, stiffness, tally);
     }
 
     struct Spot {
@@ -173,10 +172,8 @@ class UnitRegression final : public ColumnRegression {
         s.in[u].erase(s.in[u].begin() + position);
         const int used = used_levels(s, u, gone.source);
         uncount_edge(u, gone.source, used);
-        double ratio =
-            gain_of_leaving(j) -
-            model.log_odds(u, gone.source, counts[model.shape.block(u, gone.source)], used) -
-            log_slab(s, u, gone);
+        double ratio = gain_of_leaving(j) - model.structures.log_odds(tally, u, gone.source, used) -
+                       log_slab(s, u, gone);
         activate(s, u);
         const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
         const auto options = options_for(
@@ -207,10 +204,8 @@ class UnitRegression final : public ColumnRegression {
         s.in[u].erase(s.in[u].begin() + position);
         const int used = used_levels(s, u, gone.source);
         uncount_edge(u, gone.source, used);
-        double ratio =
-            gain_of_leaving(j) -
-            model.log_odds(u, gone.source, counts[model.shape.block(u, gone.source)], used) -
-            log_slab(s, u, gone);
+        double ratio = gain_of_leaving(j) - model.structures.log_odds(tally, u, gone.source, used) -
+                       log_slab(s, u, gone);
         activate(s, u);
         const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
         const auto options = options_for(
@@ -384,17 +379,17 @@ class UnitRegression final : public ColumnRegression {
             if (in[k]) coefficients[k] = at(k, size);
         leave_out(coefficients, j);
         const Vector shares = shares_of_covariates(residual(s, coefficients, 0, 0.0));
-        const std::vector<long> before = counts;
+        const Tally before = tally;
         uncount_unit(s, u);
-        const std::vector<long> after = counts;
+        const Tally after = tally;
         double ratio = gain_of_leaving(j) - count_unit(s, u) - log_own_parameters(model, s, u) +
                        log_birth(s.in[u], shares, empty_units(s).size() + 1) +
                        std::log(static_cast<double>(options.size()));
         if (!moves.add(death_move, std::log(random.uniform()) < ratio)) {
-            counts = before;
+            tally = before;
             return;
         }
-        counts = after;
+        tally = after;
         sweep(j, true);
         s.in[u].clear();
         s.bias[u] = 0;
