@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "problem.h"
+#include "likelihoods.h"
 #include "structure.h"
 
 namespace islab::sample {
