@@ -62,24 +62,24 @@ class Random {
     // Polya-Gamma of shape 1, tilted by z (Polson, Scott and Windle, 2013): the precision of a
     // logistic observation whose predictor is z.
     double polya_gamma(double z) {
-        constexpr double cut = 0.64, pi = 3.141592653589793;
         z = 0.5 * std::abs(z);
         const double rate = 0.125 * pi * pi + 0.5 * z * z;
-        const double right = right_of_cut(z, rate, cut);
         for (;;) {
-            const double x = uniform() < right ? cut - std::log(uniform()) / rate
-                                               : inverse_gaussian_below(z, cut);
-            double sum = series(0, x, cut);
-            const double level = uniform() * sum;
+            const double x = is_right_of_cut(z, rate) ? cut - std::log(uniform()) / rate
+                                                      : inverse_gaussian_below(z);
+            // Terms of the alternating series of the density are (2n + 1) e^(n (n + 1) / 2) times
+            // the first one, and e is at most exp(-4 / cut).
+            const double level = uniform();
+            if (level <= 1 - 3 * largest_term) return 0.25 * x;
+            const double e = std::exp(x > cut ? -pi * pi * x : -4 / x);
+            double sum = 1, term = 1, power = 1;
             for (int n = 1;; ++n) {
-                if (n % 2) {
-                    sum -= series(n, x, cut);
-                    if (level <= sum) return 0.25 * x;
-                } else {
-                    sum += series(n, x, cut);
-                    if (level > sum) break;
-                }
+                power *= e;
+                term *= power;
+                sum += (n % 2 ? -1 : 1) * (2 * n + 1) * term;
+                if (n % 2 ? level <= sum : level > sum) break;
             }
+            if (level <= sum) return 0.25 * x;
         }
     }
 
@@ -87,17 +87,33 @@ class Random {
     int below(int count) { return static_cast<int>(uniform() * count); }
 
    private:
-    // Terms of the alternating series of the density.
-    static double series(int n, double x, double cut) {
-        constexpr double pi = 3.141592653589793;
-        const double k = (n + 0.5) * pi;
-        if (x > cut) return k * std::exp(-0.5 * k * k * x);
-        return k * std::pow(2 / (pi * x), 1.5) * std::exp(-2 * (n + 0.5) * (n + 0.5) / x);
+    // Where the proposal of a Polya-Gamma variable changes.
+    static constexpr double cut = 0.64, pi = 3.141592653589793;
+    static constexpr double largest_term = 0.0020;  // exp(-4 / cut) is 0.00193
+
+    // Whether a proposal lies to the right of the cut. The chance falls as z grows, so that for
+    // most draws the chances at the next lower and higher numbers of a table decide.
+    bool is_right_of_cut(double z, double rate) {
+        constexpr int size = 512, per_one = 64;
+        static const std::array<double, size + 1> table = [] {
+            std::array<double, size + 1> found;
+            for (int k = 0; k <= size; ++k) {
+                const double tilt = static_cast<double>(k) / per_one;
+                found[k] = right_of_cut(tilt, 0.125 * pi * pi + 0.5 * tilt * tilt);
+            }
+            return found;
+        }();
+        constexpr double rounding = 1e-12;
+        const double level = uniform();
+        const int k = z * per_one < size ? static_cast<int>(z * per_one) : size;
+        if (level > table[k] + rounding) return false;
+        if (k < size && level < table[k + 1] - rounding) return true;
+        return level < right_of_cut(z, rate);
     }
 
     // Share of the proposal that lies to the right of the cut, where it is exponential.
-    static double right_of_cut(double z, double rate, double cut) {
-        constexpr double pi = 3.141592653589793, root_half = 0.7071067811865476;
+    static double right_of_cut(double z, double rate) {
+        constexpr double root_half = 0.7071067811865476;
         const double root = std::sqrt(1 / cut);
         const double lower = 0.5 * std::erfc(-root * (cut * z - 1) * root_half);
         const double upper = 0.5 * std::erfc(root * (cut * z + 1) * root_half);
@@ -109,7 +125,7 @@ class Random {
     }
 
     // Inverse Gaussian with mean 1 / z and shape 1, given that it is below the cut.
-    double inverse_gaussian_below(double z, double cut) {
+    double inverse_gaussian_below(double z) {
         if (z * cut < 1) {
             for (;;) {
                 double e, f;
