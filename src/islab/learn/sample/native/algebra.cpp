@@ -33,17 +33,21 @@ inline __attribute__((always_inline)) double total(const WideSingleLanes& a) {
 }
 
 typedef long long Words __attribute__((vector_size(32)));
+typedef long long WideWords __attribute__((vector_size(64)));
 
 // exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r).
-inline __attribute__((always_inline)) void exponential(Lanes& a) {
+template <class Kind>
+inline __attribute__((always_inline)) void exponential(typename Kind::Run& a) {
+    using Run = typename Kind::Run;
+    using Whole = typename Kind::Whole;
     constexpr double largest = 708;
     constexpr double shift = 0x1.8p52;  // adding it rounds to a whole number, kept in the low bits
-    a = a > largest ? Lanes{} + largest : a;
-    a = a < -largest ? Lanes{} - largest : a;
-    const Lanes shifted = a * 1.4426950408889634 + shift;
-    const Lanes k = shifted - shift;
-    const Lanes r = (a - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b3ap-40;
-    Lanes sum = r * (1.0 / 479001600) + 1.0 / 39916800;
+    a = a > largest ? Run{} + largest : a;
+    a = a < -largest ? Run{} - largest : a;
+    const Run shifted = a * 1.4426950408889634 + shift;
+    const Run k = shifted - shift;
+    const Run r = (a - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b3ap-40;
+    Run sum = r * (1.0 / 479001600) + 1.0 / 39916800;
     sum = sum * r + 1.0 / 3628800;
     sum = sum * r + 1.0 / 362880;
     sum = sum * r + 1.0 / 40320;
@@ -55,7 +59,7 @@ inline __attribute__((always_inline)) void exponential(Lanes& a) {
     sum = sum * r + 0.5;
     sum = sum * r + 1.0;
     sum = sum * r + 1.0;
-    a = (Lanes)((Words)sum + ((Words)shifted << 52));
+    a = (Run)((Whole)sum + ((Whole)shifted << 52));
 }
 
 #else  // Compilers without vector types: one number at a time.
@@ -64,13 +68,47 @@ typedef double Lanes;
 typedef float SingleLanes;
 constexpr std::size_t lanes = 1;
 
+typedef long long Words;
+
 inline double total(double a) { return a; }
-inline void exponential(Lanes& a) { a = std::exp(a); }
+template <class Kind>
+inline void exponential(double& a) {
+    a = std::exp(a);
+}
 
 #endif
 
+// Template arguments lose a type's alignment; members keep it.
+struct Narrow {
+    using Run = Lanes;
+    using Whole = Words;
+};
+struct NarrowSingle {
+    using Run = SingleLanes;
+};
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define ISLAB_WIDE __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
+
+struct Wide {
+    using Run = WideLanes;
+    using Whole = WideWords;
+};
+struct WideSingle {
+    using Run = WideSingleLanes;
+};
+
+const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+#else
+#define ISLAB_WIDE
+
+using Wide = Narrow;
+using WideSingle = NarrowSingle;
+
+constexpr bool is_wide = false;
+#endif
+
 inline const Lanes& load(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
-inline void store(double* to, const Lanes& a) { *reinterpret_cast<Lanes*>(to) = a; }
 
 }  // namespace
 
@@ -88,34 +126,89 @@ double dot(const double* a, const double* b, std::size_t n) {
 }
 
 ISLAB_FOR_EACH_PROCESSOR
-double dot_squared(const double* a, const double* b, std::size_t n) {
-    Lanes first{};
-    std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes) first += load(a + i) * load(b + i) * load(b + i);
-    double sum = total(first);
-    for (; i < n; ++i) sum += a[i] * b[i] * b[i];
-    return sum;
-}
-
-ISLAB_FOR_EACH_PROCESSOR
 void add_scaled(double* out, double factor, const double* a, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) out[i] += factor * a[i];
 }
 
-ISLAB_FOR_EACH_PROCESSOR
-void exponentials(double* out, const double* a, std::size_t n) {
+namespace {
+
+template <class Kind>
+inline __attribute__((always_inline)) void all_exponentials(double* out, const double* a,
+                                                            std::size_t n) {
+    using Run = typename Kind::Run;
+    constexpr std::size_t length = sizeof(Run) / sizeof(double);
     std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        Lanes value = load(a + i);
-        exponential(value);
-        store(out + i, value);
+    for (; i + length <= n; i += length) {
+        Run value = *reinterpret_cast<const Run*>(a + i);
+        exponential<Kind>(value);
+        *reinterpret_cast<Run*>(out + i) = value;
     }
-    double rest[lanes] = {};
+    double rest[length] = {};
     for (std::size_t k = i; k < n; ++k) rest[k - i] = a[k];
-    Lanes value = load(rest);
-    exponential(value);
-    store(rest, value);
+    Run value = *reinterpret_cast<const Run*>(rest);
+    exponential<Kind>(value);
+    *reinterpret_cast<Run*>(rest) = value;
     for (std::size_t k = i; k < n; ++k) out[k] = rest[k - i];
+}
+
+ISLAB_WIDE void wide_exponentials(double* out, const double* a, std::size_t n) {
+    all_exponentials<Wide>(out, a, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void narrow_exponentials(double* out, const double* a, std::size_t n) {
+    all_exponentials<Narrow>(out, a, n);
+}
+
+// Runs of rows stay in registers while all columns are added.
+template <class Kind>
+inline __attribute__((always_inline)) void sum_of_columns(double* out, const double* factors,
+                                                          const double* const* columns,
+                                                          std::size_t size, std::size_t n) {
+    using Run = typename Kind::Run;
+    constexpr std::size_t length = sizeof(Run) / sizeof(double), at_once = 4;
+    std::size_t i = 0;
+    for (; i + at_once * length <= n; i += at_once * length) {
+        Run sums[at_once];
+        for (std::size_t r = 0; r < at_once; ++r)
+            sums[r] = *reinterpret_cast<const Run*>(out + i + r * length);
+        for (std::size_t k = 0; k < size; ++k)
+            for (std::size_t r = 0; r < at_once; ++r)
+                sums[r] += factors[k] * *reinterpret_cast<const Run*>(columns[k] + i + r * length);
+        for (std::size_t r = 0; r < at_once; ++r)
+            *reinterpret_cast<Run*>(out + i + r * length) = sums[r];
+    }
+    for (; i + length <= n; i += length) {
+        Run sum = *reinterpret_cast<const Run*>(out + i);
+        for (std::size_t k = 0; k < size; ++k)
+            sum += factors[k] * *reinterpret_cast<const Run*>(columns[k] + i);
+        *reinterpret_cast<Run*>(out + i) = sum;
+    }
+    for (; i < n; ++i)
+        for (std::size_t k = 0; k < size; ++k) out[i] += factors[k] * columns[k][i];
+}
+
+ISLAB_WIDE void wide_columns(double* out, const double* factors, const double* const* columns,
+                             std::size_t size, std::size_t n) {
+    sum_of_columns<Wide>(out, factors, columns, size, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void narrow_columns(double* out, const double* factors, const double* const* columns,
+                    std::size_t size, std::size_t n) {
+    sum_of_columns<Narrow>(out, factors, columns, size, n);
+}
+
+}  // namespace
+
+void exponentials(double* out, const double* a, std::size_t n) {
+    is_wide ? wide_exponentials(out, a, n) : narrow_exponentials(out, a, n);
+}
+
+void add_columns(double* out, const double* factors, const double* const* columns, std::size_t size,
+                 std::size_t n) {
+    is_wide ? wide_columns(out, factors, columns, size, n)
+            : narrow_columns(out, factors, columns, size, n);
 }
 
 ISLAB_FOR_EACH_PROCESSOR
@@ -139,19 +232,15 @@ double scaled_column(float* out, const float* factor, const float* pull, const d
     return sum;
 }
 
-namespace {
-
-template <bool absolute, class Number>
-inline __attribute__((always_inline)) Sums both_sums(const float* pull, const float* stiffness,
-                                                     const Number* a, std::size_t n) {
+ISLAB_FOR_EACH_PROCESSOR
+Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n) {
     constexpr std::size_t at_once = 16;
     float first[at_once] = {}, second[at_once] = {};
     Sums sums{0, 0};
     std::size_t i = 0;
     for (; i + at_once <= n; i += at_once)
         for (std::size_t k = 0; k < at_once; ++k) {
-            float value = static_cast<float>(a[i + k]);
-            if (absolute) value = std::abs(value);
+            const float value = static_cast<float>(a[i + k]);
             first[k] += pull[i + k] * value;
             second[k] += stiffness[i + k] * value * value;
         }
@@ -160,29 +249,76 @@ inline __attribute__((always_inline)) Sums both_sums(const float* pull, const fl
         sums.stiffness += second[k];
     }
     for (; i < n; ++i) {
-        float value = static_cast<float>(a[i]);
-        if (absolute) value = std::abs(value);
+        const float value = static_cast<float>(a[i]);
         sums.pull += pull[i] * value;
         sums.stiffness += stiffness[i] * value * value;
     }
     return sums;
 }
 
+namespace {
+
+// Columns four at once, which share the factors that are loaded.
+template <bool absolute, class Kind>
+inline __attribute__((always_inline)) void sums_of_columns(Sums* out, const float* pull,
+                                                           const float* stiffness,
+                                                           const float* columns, std::size_t size,
+                                                           std::size_t n) {
+    using Run = typename Kind::Run;
+    constexpr std::size_t length = sizeof(Run) / sizeof(float), at_once = 4;
+    auto run = [](const float* from) -> const Run& { return *reinterpret_cast<const Run*>(from); };
+    for (std::size_t j = 0; j < size; j += at_once) {
+        const float* own[at_once];
+        for (std::size_t k = 0; k < at_once; ++k)
+            own[k] = columns + (j + k < size ? j + k : size - 1) * n;
+        Run first[at_once] = {}, second[at_once] = {};
+        std::size_t i = 0;
+        for (; i + length <= n; i += length) {
+            const Run p = run(pull + i), q = run(stiffness + i);
+            for (std::size_t k = 0; k < at_once; ++k) {
+                Run value = run(own[k] + i);
+                if (absolute) value = value < 0 ? -value : value;
+                first[k] += p * value;
+                second[k] += q * value * value;
+            }
+        }
+        for (std::size_t k = 0; k < at_once && j + k < size; ++k) {
+            Sums sums{total(first[k]), total(second[k])};
+            for (std::size_t r = i; r < n; ++r) {
+                const float value = absolute ? std::abs(own[k][r]) : own[k][r];
+                sums.pull += pull[r] * value;
+                sums.stiffness += stiffness[r] * value * value;
+            }
+            out[j + k] = sums;
+        }
+    }
+}
+
+ISLAB_WIDE void wide_sums(Sums* out, const float* pull, const float* stiffness,
+                          const float* columns, std::size_t size, std::size_t n, bool absolute) {
+    absolute ? sums_of_columns<true, WideSingle>(out, pull, stiffness, columns, size, n)
+             : sums_of_columns<false, WideSingle>(out, pull, stiffness, columns, size, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void narrow_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
+                 std::size_t size, std::size_t n, bool absolute) {
+    absolute ? sums_of_columns<true, NarrowSingle>(out, pull, stiffness, columns, size, n)
+             : sums_of_columns<false, NarrowSingle>(out, pull, stiffness, columns, size, n);
+}
+
 }  // namespace
 
-ISLAB_FOR_EACH_PROCESSOR
-Sums newton_sums(const float* pull, const float* stiffness, const float* a, std::size_t n) {
-    return both_sums<false>(pull, stiffness, a, n);
+void newton_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
+                 std::size_t size, std::size_t n) {
+    is_wide ? wide_sums(out, pull, stiffness, columns, size, n, false)
+            : narrow_sums(out, pull, stiffness, columns, size, n, false);
 }
 
-ISLAB_FOR_EACH_PROCESSOR
-Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n) {
-    return both_sums<false>(pull, stiffness, a, n);
-}
-
-ISLAB_FOR_EACH_PROCESSOR
-Sums bend_sums(const float* pull, const float* stiffness, const float* a, std::size_t n) {
-    return both_sums<true>(pull, stiffness, a, n);
+void bend_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
+               std::size_t size, std::size_t n) {
+    is_wide ? wide_sums(out, pull, stiffness, columns, size, n, true)
+            : narrow_sums(out, pull, stiffness, columns, size, n, true);
 }
 
 ISLAB_FOR_EACH_PROCESSOR
@@ -192,47 +328,39 @@ void multiply(double* out, const double* a, const double* b, double factor, std:
 
 namespace {
 
-// Template arguments lose a type's alignment; members keep it.
-struct Narrow {
-    using Run = Lanes;
-};
-struct NarrowSingle {
-    using Run = SingleLanes;
-};
-
-// The products of `wide` columns with four others. Twelve sums at once hide the latency of the
+// The products of some columns with others. Eight and more sums at once hide the latency of the
 // additions, and each column that is loaded serves several of them.
-template <int wide, class Kind, class Number>
-inline __attribute__((always_inline)) void products(double (*out)[4], const Number* const* a,
+template <int tall, int wide, class Kind, class Number>
+inline __attribute__((always_inline)) void products(double (*out)[wide], const Number* const* a,
                                                     const Number* const* b, std::size_t n) {
     using Run = typename Kind::Run;
     constexpr std::size_t length = sizeof(Run) / sizeof(Number);
     auto run = [](const Number* from) -> const Run& { return *reinterpret_cast<const Run*>(from); };
-    Run sums[wide][4] = {};
+    Run sums[tall][wide] = {};
     std::size_t r = 0;
     for (; r + length <= n; r += length) {
-        const Run y0 = run(b[0] + r), y1 = run(b[1] + r), y2 = run(b[2] + r), y3 = run(b[3] + r);
-        for (int i = 0; i < wide; ++i) {
+        Run others[wide];
+        for (int j = 0; j < wide; ++j) others[j] = run(b[j] + r);
+        for (int i = 0; i < tall; ++i) {
             const Run x = run(a[i] + r);
-            sums[i][0] += x * y0;
-            sums[i][1] += x * y1;
-            sums[i][2] += x * y2;
-            sums[i][3] += x * y3;
+            for (int j = 0; j < wide; ++j) sums[i][j] += x * others[j];
         }
     }
-    for (int i = 0; i < wide; ++i)
-        for (int j = 0; j < 4; ++j) {
+    for (int i = 0; i < tall; ++i)
+        for (int j = 0; j < wide; ++j) {
             out[i][j] = total(sums[i][j]);
             for (std::size_t k = r; k < n; ++k) out[i][j] += double(a[i][k]) * b[j][k];
         }
 }
 
+constexpr std::size_t rows_at_once = 512;  // whose columns stay in the cache
+
 template <class Kind, class Number>
 inline __attribute__((always_inline)) void gram(double* out, const Number* const* columns,
                                                 std::size_t size, std::size_t n) {
-    constexpr std::size_t tall = 3, wide = 4, rows = 512;  // rows whose columns stay in the cache
-    for (std::size_t first = 0; first < n; first += rows) {
-        const std::size_t few = n - first < rows ? n - first : rows;
+    constexpr std::size_t tall = 3, wide = 4;
+    for (std::size_t first = 0; first < n; first += rows_at_once) {
+        const std::size_t few = n - first < rows_at_once ? n - first : rows_at_once;
         // Beyond the last column the last one is taken again, and its products are not used.
         auto column = [&](std::size_t i) { return columns[i < size ? i : size - 1] + first; };
         for (std::size_t i = 0; i < size; i += tall) {
@@ -241,7 +369,7 @@ inline __attribute__((always_inline)) void gram(double* out, const Number* const
             for (std::size_t j = 0; j < last; j += wide) {
                 const Number* b[wide] = {column(j), column(j + 1), column(j + 2), column(j + 3)};
                 double found[tall][wide];
-                products<tall, Kind>(found, a, b, few);
+                products<tall, wide, Kind>(found, a, b, few);
                 for (std::size_t p = i; p < last; ++p)
                     for (std::size_t q = j; q < j + wide && q <= p; ++q)
                         out[p * size + q] += found[p - i][q - j];
@@ -250,34 +378,54 @@ inline __attribute__((always_inline)) void gram(double* out, const Number* const
     }
 }
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+// Each of some columns with each of others.
+template <int tall, int wide, class Kind>
+inline __attribute__((always_inline)) void all_products(double* out, const double* const* a,
+                                                        std::size_t n_a, const double* const* b,
+                                                        std::size_t n_b, std::size_t n) {
+    for (std::size_t k = 0; k < n_a * n_b; ++k) out[k] = 0;
+    for (std::size_t first = 0; first < n; first += rows_at_once) {
+        const std::size_t few = n - first < rows_at_once ? n - first : rows_at_once;
+        for (std::size_t i = 0; i < n_a; i += tall)
+            for (std::size_t j = 0; j < n_b; j += wide) {
+                const double *own[tall], *other[wide];
+                for (std::size_t p = 0; p < tall; ++p)
+                    own[p] = a[i + p < n_a ? i + p : n_a - 1] + first;
+                for (std::size_t q = 0; q < wide; ++q)
+                    other[q] = b[j + q < n_b ? j + q : n_b - 1] + first;
+                double found[tall][wide];
+                products<tall, wide, Kind>(found, own, other, few);
+                for (std::size_t p = 0; p < tall && i + p < n_a; ++p)
+                    for (std::size_t q = 0; q < wide && j + q < n_b; ++q)
+                        out[(i + p) * n_b + j + q] += found[p][q];
+            }
+    }
+}
 
-struct Wide {
-    using Run = WideLanes;
-};
-struct WideSingle {
-    using Run = WideSingleLanes;
-};
+template <class Kind>
+inline __attribute__((always_inline)) void all_products(double* out, const double* const* a,
+                                                        std::size_t n_a, const double* const* b,
+                                                        std::size_t n_b, std::size_t n) {
+    if (n_a == 1)
+        all_products<1, 8, Kind>(out, a, n_a, b, n_b, n);
+    else
+        all_products<3, 4, Kind>(out, a, n_a, b, n_b, n);
+}
 
-__attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl"))) void wide_gram(
-    double* out, const double* const* columns, std::size_t size, std::size_t n) {
+ISLAB_WIDE void wide_gram(double* out, const double* const* columns, std::size_t size,
+                          std::size_t n) {
     gram<Wide>(out, columns, size, n);
 }
 
-__attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl"))) void wide_gram(
-    double* out, const float* const* columns, std::size_t size, std::size_t n) {
+ISLAB_WIDE void wide_gram(double* out, const float* const* columns, std::size_t size,
+                          std::size_t n) {
     gram<WideSingle>(out, columns, size, n);
 }
 
-const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-
-#else
-
-constexpr bool is_wide = false;
-template <class Number>
-void wide_gram(double*, const Number* const*, std::size_t, std::size_t) {}
-
-#endif
+ISLAB_WIDE void wide_products(double* out, const double* const* a, std::size_t n_a,
+                              const double* const* b, std::size_t n_b, std::size_t n) {
+    all_products<Wide>(out, a, n_a, b, n_b, n);
+}
 
 ISLAB_FOR_EACH_PROCESSOR
 void narrow_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
@@ -289,6 +437,12 @@ void narrow_gram(double* out, const float* const* columns, std::size_t size, std
     gram<NarrowSingle>(out, columns, size, n);
 }
 
+ISLAB_FOR_EACH_PROCESSOR
+void narrow_products(double* out, const double* const* a, std::size_t n_a, const double* const* b,
+                     std::size_t n_b, std::size_t n) {
+    all_products<Narrow>(out, a, n_a, b, n_b, n);
+}
+
 }  // namespace
 
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n) {
@@ -297,6 +451,50 @@ void add_gram(double* out, const double* const* columns, std::size_t size, std::
 
 void add_gram(double* out, const float* const* columns, std::size_t size, std::size_t n) {
     is_wide ? wide_gram(out, columns, size, n) : narrow_gram(out, columns, size, n);
+}
+
+void cross_products(double* out, const double* const* a, std::size_t n_a, const double* const* b,
+                    std::size_t n_b, std::size_t n) {
+    is_wide ? wide_products(out, a, n_a, b, n_b, n) : narrow_products(out, a, n_a, b, n_b, n);
+}
+
+// A column that is finished is taken off the rest at once: runs of numbers instead of sums.
+ISLAB_FOR_EACH_PROCESSOR
+bool factorise(Vector& a, std::size_t size) {
+    Vector column(size);
+    for (std::size_t k = 0; k < size; ++k) {
+        const double pivot = a[k * size + k];
+        if (!(pivot > 0) || !std::isfinite(pivot)) return false;
+        const double root = std::sqrt(pivot), inverse = 1 / root;
+        a[k * size + k] = root;
+        for (std::size_t i = k + 1; i < size; ++i) column[i] = a[i * size + k] *= inverse;
+        for (std::size_t i = k + 1; i < size; ++i) {
+            double* row = &a[i * size];
+            const double factor = column[i];
+            for (std::size_t j = k + 1; j <= i; ++j) row[j] -= factor * column[j];
+        }
+    }
+    return true;
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void take_off(double* matrix, const double* row, double pivot, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) {
+        const double factor = row[i] / pivot;
+        for (std::size_t k = 0; k < size; ++k) matrix[i * size + k] -= factor * row[k];
+    }
+}
+
+void solve_lower(const Vector& factor, double* b, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i)
+        b[i] = (b[i] - dot(&factor[i * size], b, i)) / factor[i * size + i];
+}
+
+void solve_upper(const Vector& factor, double* b, std::size_t size) {
+    for (std::size_t i = size; i-- > 0;) {
+        b[i] /= factor[i * size + i];
+        add_scaled(b, -b[i], &factor[i * size], i);
+    }
 }
 
 }  // namespace islab::sample

@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <vector>
 
+#include "memory.h"
+
 namespace islab::sample {
 
-using Vector = std::vector<double>;
-using Singles = std::vector<float>;
+using Vector = std::vector<double, Recycled<double>>;
+using Singles = std::vector<float, Recycled<float>>;
 
 // Processors differ in their widest instructions; the loader chooses. Elsewhere there is one
 // version.
@@ -24,11 +26,15 @@ using Singles = std::vector<float>;
 #endif
 
 double dot(const double* a, const double* b, std::size_t n);
-// The sum of a times the square of b.
-double dot_squared(const double* a, const double* b, std::size_t n);
 void add_scaled(double* out, double factor, const double* a, std::size_t n);
 // out = exp(a), within two units in the last place; out may be a.
 void exponentials(double* out, const double* a, std::size_t n);
+// out += the sum of factors[k] * columns[k].
+void add_columns(double* out, const double* factors, const double* const* columns, std::size_t size,
+                 std::size_t n);
+// out (n_a, n_b) = sums over rows of a[i] * b[j].
+void cross_products(double* out, const double* const* a, std::size_t n_a, const double* const* b,
+                    std::size_t n_b, std::size_t n);
 // out[i] += sum over rows of columns[i] * columns[j], for j <= i; `size` columns, out is size x
 // size.
 void add_gram(double* out, const double* const* columns, std::size_t size, std::size_t n);
@@ -40,47 +46,24 @@ double scaled_column(float* out, const float* factor, const float* pull, const d
 struct Sums {
     double pull, stiffness;
 };
-Sums newton_sums(const float* pull, const float* stiffness, const float* a, std::size_t n);
 Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n);
-// The same for the absolute values of a.
-Sums bend_sums(const float* pull, const float* stiffness, const float* a, std::size_t n);
+// The same of `size` columns, one after the other.
+void newton_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
+                 std::size_t size, std::size_t n);
+// The same of their absolute values.
+void bend_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
+               std::size_t size, std::size_t n);
 // out = a * b * factor.
 void multiply(double* out, const double* a, const double* b, double factor, std::size_t n);
 
+// matrix -= row' row / pivot.
+void take_off(double* matrix, const double* row, double pivot, std::size_t size);
 // The lower Cholesky factor in place; false if the matrix is not positive definite.
-inline bool factorise(Vector& a, std::size_t size) {
-    for (std::size_t j = 0; j < size; ++j) {
-        double* row = &a[j * size];
-        for (std::size_t i = 0; i < j; ++i) {
-            double sum = row[i];
-            for (std::size_t k = 0; k < i; ++k) sum -= row[k] * a[i * size + k];
-            row[i] = sum / a[i * size + i];
-        }
-        double pivot = row[j];
-        for (std::size_t k = 0; k < j; ++k) pivot -= row[k] * row[k];
-        if (!(pivot > 0) || !std::isfinite(pivot)) return false;
-        row[j] = std::sqrt(pivot);
-    }
-    return true;
-}
-
+bool factorise(Vector& a, std::size_t size);
 // Solves L x = b in place.
-inline void solve_lower(const Vector& factor, double* b, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-        double sum = b[i];
-        for (std::size_t k = 0; k < i; ++k) sum -= factor[i * size + k] * b[k];
-        b[i] = sum / factor[i * size + i];
-    }
-}
-
+void solve_lower(const Vector& factor, double* b, std::size_t size);
 // Solves L' x = b in place.
-inline void solve_upper(const Vector& factor, double* b, std::size_t size) {
-    for (std::size_t i = size; i-- > 0;) {
-        double sum = b[i];
-        for (std::size_t k = i + 1; k < size; ++k) sum -= factor[k * size + i] * b[k];
-        b[i] = sum / factor[i * size + i];
-    }
-}
+void solve_upper(const Vector& factor, double* b, std::size_t size);
 
 inline double log_diagonal(const Vector& factor, std::size_t size) {
     double sum = 0;

@@ -47,6 +47,8 @@ class Chain : public Jumps {
     // Of more outputs some are drawn in each step, at random.
     static constexpr int outputs_at_once = 5;
 
+    State next;  // that a move of weights proposes; kept, because copies into it take no memory
+
     bool exact(const Part& part) const {
         if (!model.likelihood->has_noise()) return false;
         for (int u : part)
@@ -87,7 +89,7 @@ class Chain : public Jumps {
         const Proposal there(model, s, part);
         if (!there.ok) return;
         const Vector values = there.draw(here, share, random);
-        State next = s;
+        next = s;
         set_part(next, part, values);
         const bool permitted = model.permitted(next);
         model.forward(next, part);
@@ -98,7 +100,7 @@ class Chain : public Jumps {
                        there.log_density(values, here, share);
         for (int u : part) ratio += model.log_weights(next, u) - model.log_weights(s, u);
         const bool yes = decide(permitted ? ratio : -INFINITY, move);
-        if (yes) s = std::move(next);
+        if (yes) std::swap(s, next);
         if (warming && !exact(part)) {
             double spread = std::sqrt(1 - share * share);
             spread = std::min(1.0, std::max(0.02, spread * std::exp(yes ? 0.06 : -0.04)));

@@ -49,6 +49,18 @@ class Bernoulli final : public Likelihood {
         return sum;
     }
 
+    void rows(const Problem& p, const double* f, const Vector&, double* out) const override {
+        Vector power(p.n);
+        std::fill(out, out + p.n, 0.0);
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *eta = f + o * p.n, *y = p.target(o);
+            for (std::size_t i = 0; i < p.n; ++i) power[i] = -std::abs(eta[i]);
+            exponentials(power.data(), power.data(), p.n);
+            for (std::size_t i = 0; i < p.n; ++i)
+                out[i] += y[i] * eta[i] - std::max(eta[i], 0.0) - std::log(1 + power[i]);
+        }
+    }
+
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {
         double sum = 0;
         for (int o = 0; o < p.outputs; ++o) {
@@ -107,6 +119,16 @@ class Categorical final : public Likelihood {
             }
         }
         return sum;
+    }
+
+    void rows(const Problem& p, const double* f, const Vector&, double* out) const override {
+        Vector power(p.outputs * p.n), largest(p.n), grown(p.n, 0.0);
+        powers(p, f, power.data(), largest.data(), grown.data());
+        for (std::size_t i = 0; i < p.n; ++i) out[i] = -std::log(grown[i]);
+        for (int o = 0; o < p.outputs; ++o) {
+            const double *y = p.target(o), *eta = f + o * p.n;
+            for (std::size_t i = 0; i < p.n; ++i) out[i] += y[i] * (eta[i] - largest[i]);
+        }
     }
 
     double row(const Problem& p, const double* f, const Vector&, std::size_t i) const override {

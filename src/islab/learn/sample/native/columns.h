@@ -65,14 +65,18 @@ class ColumnRegression : public OutputRegression {
         const std::size_t n = model.problem.n;
         Vector weights(n), with(size, 0.0), solved(size, 0.0);
         multiply(weights.data(), row_precision.data(), column, 1 / s2, n);
-        double pivot = dot(weights.data(), column, n) + own_precision;
-        double right = dot(weights.data(), target.data(), n);
+        pointers.assign({column, target.data()});
         for (std::size_t k = 0; k < size; ++k)
-            if (in[k]) with[k] = dot(weights.data(), column_of(s, k), n);
+            if (in[k]) pointers.push_back(column_of(s, k));
+        Vector products(pointers.size());
+        const double* own_weights = weights.data();
+        cross_products(products.data(), &own_weights, 1, pointers.data(), pointers.size(), n);
+        double pivot = products[0] + own_precision, right = products[1];
+        for (std::size_t k = 0, at = 2; k < size; ++k)
+            if (in[k]) with[k] = products[at++];
         for (std::size_t k = 0; k < size; ++k) {
             if (!in[k]) continue;
-            for (std::size_t l = 0; l < size; ++l)
-                if (in[l]) solved[k] -= at(k, l) * with[l];
+            solved[k] = -dot(&at(k, 0), with.data(), size);
             pivot -= with[k] * solved[k];
             right -= with[k] * at(k, size);
         }
@@ -107,11 +111,16 @@ class ColumnRegression : public OutputRegression {
     Vector residual(const State& s, const Vector& coefficients, std::size_t extra_column,
                     double extra) const {
         const std::size_t n = model.problem.n;
-        Vector found(target.begin(), target.begin() + n);
-        for (std::size_t k = 0; k < size; ++k)
-            if (coefficients[k] != 0)
-                add_scaled(found.data(), -coefficients[k], column_of(s, k), n);
-        if (extra != 0) add_scaled(found.data(), -extra, column_of(s, extra_column), n);
+        Vector found(target.begin(), target.begin() + n), factors;
+        std::vector<const double*> columns;
+        auto take = [&](double coefficient, std::size_t k) {
+            if (coefficient == 0) return;
+            factors.push_back(-coefficient);
+            columns.push_back(column_of(s, k));
+        };
+        for (std::size_t k = 0; k < size; ++k) take(coefficients[k], k);
+        take(extra, extra_column);
+        add_columns(found.data(), factors.data(), columns.data(), columns.size(), n);
         multiply(found.data(), found.data(), row_precision.data(), 1 / s2, n);
         return found;
     }
@@ -122,17 +131,22 @@ class ColumnRegression : public OutputRegression {
         const double* column = column_of(s, j);
         Vector weights(n);
         multiply(weights.data(), row_precision.data(), column, 1.0, n);
-        for (std::size_t i = 0; i <= size; ++i) {
-            const bool spare = i < size && sources[i] < -1;
-            const double* other = i < size ? (spare ? nullptr : column_of(s, i)) : target.data();
-            cross[i * d + j] = cross[j * d + i] = spare ? 0.0 : dot(weights.data(), other, n);
-        }
-        for (std::size_t i = 0; i <= size; ++i) {
-            double sum = i < size && in[i] ? 0.0 : cross[i * d + j] / s2;
-            for (std::size_t k = 0; k < size; ++k)
-                if (in[k]) sum -= at(k, i) * cross[k * d + j] / s2;
-            at(i, j) = at(j, i) = sum;
-        }
+        pointers.clear();
+        for (std::size_t i = 0; i <= size; ++i)
+            pointers.push_back(i == size         ? target.data()
+                               : sources[i] < -1 ? ones.data()
+                                                 : column_of(s, i));
+        Vector products(size + 1);
+        const double* own_weights = weights.data();
+        cross_products(products.data(), &own_weights, 1, pointers.data(), size + 1, n);
+        for (std::size_t i = 0; i <= size; ++i)
+            cross[i * d + j] = cross[j * d + i] = i < size && sources[i] < -1 ? 0.0 : products[i];
+        Vector swept_column(d);
+        for (std::size_t i = 0; i <= size; ++i)
+            swept_column[i] = i < size && in[i] ? 0.0 : cross[i * d + j] / s2;
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) add_scaled(swept_column.data(), -cross[k * d + j] / s2, &at(k, 0), d);
+        for (std::size_t i = 0; i <= size; ++i) at(i, j) = at(j, i) = swept_column[i];
         at(j, j) += precision[j];
         sweep(j, false);
         in[j] = 1;

@@ -30,13 +30,7 @@ inline std::vector<EdgeOption> edge_options(const Model& model, const State& s, 
     for (const Edge& e : s.in[unit]) taken[e.source] = 1;
     std::vector<EdgeOption> found;
     double largest = -INFINITY;
-    auto consider = [&](int source) {
-        if (taken[source]) return;
-        const Sums sums =
-            source < shape.covariates
-                ? newton_sums(pull.data(), stiffness.data(), model.problem.single_covariate(source),
-                              n)
-                : newton_sums(pull.data(), stiffness.data(), model.source(s, source), n);
+    auto consider = [&](int source, const Sums& sums) {
         const int block = shape.block(unit, source);
         const double g = sums.pull, h = 1 / s.tau2[block] + sums.stiffness;
         const double gain =
@@ -46,12 +40,19 @@ inline std::vector<EdgeOption> edge_options(const Model& model, const State& s, 
         found.push_back({source, 0.5 * gain, g / h, 1 / std::sqrt(h)});
         largest = std::max(largest, found.back().probability);
     };
-    if (shape.reads_covariates(unit))
-        for (int j = 0; j < shape.covariates; ++j) consider(j);
+    if (shape.reads_covariates(unit) && shape.covariates > 0) {
+        std::vector<Sums> sums(shape.covariates);
+        newton_sums(sums.data(), pull.data(), stiffness.data(), model.problem.single_covariate(0),
+                    sums.size(), n);
+        for (int j = 0; j < shape.covariates; ++j)
+            if (!taken[j]) consider(j, sums[j]);
+    }
     const int layer = shape.layer[unit];
     if (layer > 0)
         for (int b = shape.first[layer - 1]; b < shape.first[layer]; ++b)
-            if (s.alive[b]) consider(shape.covariates + b);
+            if (const int source = shape.covariates + b; s.alive[b] && !taken[source])
+                consider(source,
+                         newton_sums(pull.data(), stiffness.data(), model.source(s, source), n));
     double sum = 0;
     for (EdgeOption& c : found) sum += c.probability = std::exp(c.probability - largest);
     for (EdgeOption& c : found)

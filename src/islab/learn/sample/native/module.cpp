@@ -16,8 +16,8 @@ using Longs = py::array_t<long long, py::array::c_style | py::array::forcecast>;
 
 Vector to_vector(const Doubles& array) { return Vector(array.data(), array.data() + array.size()); }
 
-template <class T>
-py::array_t<T> to_array(const std::vector<T>& values) {
+template <class T, class Memory>
+py::array_t<T> to_array(const std::vector<T, Memory>& values) {
     return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
@@ -129,10 +129,10 @@ class PyChain {
                 noise.insert(noise.end(), s.s2.begin(), s.s2.end());
                 tau2.insert(tau2.end(), s.tau2.begin(), s.tau2.end());
                 heights.push_back(model->log_likelihood(s));
-                if (keep_rows)
-                    for (std::size_t i = 0; i < model->problem.n; ++i)
-                        rows.push_back(
-                            model->likelihood->row(model->problem, s.f->data(), s.s2, i));
+                if (!keep_rows) continue;
+                rows.resize(rows.size() + model->problem.n);
+                model->likelihood->rows(model->problem, s.f->data(), s.s2,
+                                        rows.data() + rows.size() - model->problem.n);
             }
         }
         py::dict result;

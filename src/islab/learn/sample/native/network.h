@@ -102,7 +102,13 @@ class Model {
         std::fill(out, out + problem.n, s.bias[unit]);
         if (shape.is_output(unit) && !problem.offset.empty())
             add_scaled(out, 1.0, &problem.offset[(unit - shape.hidden()) * problem.n], problem.n);
-        for (const Edge& e : s.in[unit]) add_scaled(out, e.weight, source(s, e.source), problem.n);
+        std::vector<const double*> columns;
+        Vector factors;
+        for (const Edge& e : s.in[unit]) {
+            columns.push_back(source(s, e.source));
+            factors.push_back(e.weight);
+        }
+        add_columns(out, factors.data(), columns.data(), columns.size(), problem.n);
     }
 
     // All activations.

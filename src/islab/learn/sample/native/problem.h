@@ -61,6 +61,11 @@ class Likelihood {
     virtual double row(const Problem& p, const double* f, const Vector& s2,
                        std::size_t i) const = 0;
 
+    // Log likelihood of all rows.
+    virtual void rows(const Problem& p, const double* f, const Vector& s2, double* out) const {
+        for (std::size_t i = 0; i < p.n; ++i) out[i] = row(p, f, s2, i);
+    }
+
     // residual = d log p / d f, curvature = expected -d2 log p / d f2 (its diagonal part), both
     // (outputs, n); for softmax the curvature holds the class probabilities.
     virtual void derivatives(const Problem& p, const double* f, const Vector& s2, double* residual,

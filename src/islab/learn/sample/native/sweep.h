@@ -128,18 +128,7 @@ class OutputRegression {
         for (std::size_t i = 0; i < n_known; ++i)
             for (std::size_t j = 0; j < n_known; ++j)
                 cross[i * (size + 1) + j] = fixed[i * (p.covariates + 1) + j];
-        Vector weighted(p.n);  // of one column
-        for (std::size_t i = n_known; i <= size; ++i) {
-            if (i < size && sources[i] < -1) continue;
-            const double* column = i < size ? column_of(s, i) : target.data();
-            for (std::size_t r = 0; r < p.n; ++r) weighted[r] = row_precision[r] * column[r];
-            for (std::size_t j = 0; j <= i; ++j) {
-                if (j < size && sources[j] < -1) continue;
-                const double* other = j < size ? column_of(s, j) : target.data();
-                cross[i * (size + 1) + j] = cross[j * (size + 1) + i] =
-                    dot(weighted.data(), other, p.n);
-            }
-        }
+        cross_others(s, n_known);
         in.assign(size, 0);
         fixed_in.assign(size, 0);
         mixing.assign(size, 1.0);
@@ -158,6 +147,31 @@ class OutputRegression {
         }
         set_precision(s);
         build();
+    }
+
+    // Cross-products of all columns with those that are not known, the target among them.
+    void cross_others(const State& s, std::size_t n_known) {
+        const std::size_t n = model.problem.n, d = size + 1;
+        std::vector<std::size_t> places;
+        pointers.clear();
+        for (std::size_t j = 0; j <= size; ++j) {
+            if (j < size && sources[j] < -1) continue;
+            places.push_back(j);
+            pointers.push_back(j < size ? column_of(s, j) : target.data());
+        }
+        const std::size_t all = places.size(), few = all - n_known;
+        Vector weighted(few * n), found(few * all);
+        std::vector<const double*> own(few);
+        for (std::size_t k = 0; k < few; ++k) {
+            own[k] = &weighted[k * n];
+            multiply(&weighted[k * n], row_precision.data(), pointers[n_known + k], 1.0, n);
+        }
+        cross_products(found.data(), own.data(), few, pointers.data(), all, n);
+        for (std::size_t k = 0; k < few; ++k)
+            for (std::size_t j = 0; j <= n_known + k; ++j) {
+                const std::size_t a = places[n_known + k], b = places[j];
+                cross[a * d + b] = cross[b * d + a] = found[k * all + j];
+            }
     }
 
     void set_precision(const State& s) {
@@ -179,8 +193,7 @@ class OutputRegression {
         const std::size_t d = size + 1;
         const double pivot = at(j, j);
         const Vector row(swept.begin() + j * d, swept.begin() + (j + 1) * d);
-        for (std::size_t i = 0; i < d; ++i)
-            if (i != j) add_scaled(&swept[i * d], -row[i] / pivot, row.data(), d);
+        take_off(swept.data(), row.data(), pivot, d);
         const double sign = out ? -1.0 : 1.0;
         for (std::size_t i = 0; i < d; ++i) at(i, j) = at(j, i) = sign * row[i] / pivot;
         at(j, j) = -1 / pivot;

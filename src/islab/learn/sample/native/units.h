@@ -279,11 +279,12 @@ class UnitRegression final : public ColumnRegression {
         Vector shares(p.covariates);
         const Singles pull(residuals.begin(), residuals.end()),
             stiffness(row_precision.begin(), row_precision.end());
+        std::vector<Sums> sums(p.covariates);
+        bend_sums(sums.data(), pull.data(), stiffness.data(), p.single_covariate(0), sums.size(),
+                  p.n);
         double sum = 1e-300;
-        for (int j = 0; j < p.covariates; ++j) {
-            const Sums sums = bend_sums(pull.data(), stiffness.data(), p.single_covariate(j), p.n);
-            sum += shares[j] = sums.pull * sums.pull / (1 + sums.stiffness / s2);
-        }
+        for (int j = 0; j < p.covariates; ++j)
+            sum += shares[j] = sums[j].pull * sums[j].pull / (1 + sums[j].stiffness / s2);
         for (double& share : shares)
             share = 0.5 * share / sum + 0.5 / static_cast<double>(p.covariates);
         double total = 0;
