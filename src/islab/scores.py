@@ -99,7 +99,7 @@ def crps(y: ArrayLike, draws: ArrayLike, sd: ArrayLike = 0.0) -> float:
     y : (rows,)
     draws : (draws, rows)
         Of the target; or, with ``sd``, of its mean.
-    sd : float or (rows,)
+    sd : float, (rows,) or (draws, rows)
         Standard deviation of normal noise about the means.
 
     Notes
@@ -110,7 +110,7 @@ def crps(y: ArrayLike, draws: ArrayLike, sd: ArrayLike = 0.0) -> float:
     """
     observed, centres = np.asarray(y, dtype=float), np.asarray(draws, dtype=float)
     check_draws(observed, centres)
-    spreads = np.broadcast_to(np.asarray(sd, dtype=float), observed.shape)
+    spreads = np.broadcast_to(np.asarray(sd, dtype=float), centres.shape)
     if not ((spreads >= 0) & (spreads < np.inf)).all():
         raise ValueError(f"Got sd={spreads.min():g}, expected 0 or a positive number.")
     distance = _mean_distance(observed - centres, spreads).mean(axis=0)
@@ -163,15 +163,16 @@ def _spread(centres: Float, sd: Float) -> Float:
     """Mean distance of two independent values of each row's mixture, (rows,)."""
     count, n_rows = centres.shape
     found = np.empty(n_rows)
-    sharp = sd == 0
+    sharp = (sd == 0).all(axis=0)
     ranks = 2 * np.arange(count) - count + 1
     found[sharp] = 2 * (ranks @ np.sort(centres[:, sharp], axis=0)) / count**2
     one, other = np.triu_indices(count, 1)
     wide, at_once = np.flatnonzero(~sharp), max(1, NUMBERS_AT_ONCE // max(len(one), 1))
     for rows in np.split(wide, range(at_once, len(wide), at_once)):
-        own, both = centres[:, rows], sd[rows] * np.sqrt(2)
+        own, width = centres[:, rows], sd[:, rows]
+        both = np.hypot(width[one], width[other])
         pairs = 2 * _mean_distance(own[one] - own[other], both).sum(axis=0)
-        alone = count * _mean_distance(np.zeros(len(rows)), both)
+        alone = _mean_distance(np.zeros_like(own), width * np.sqrt(2)).sum(axis=0)
         found[rows] = (pairs + alone) / count**2
     return found
 
@@ -271,9 +272,9 @@ def score_numbers(
     y : (rows,)
     draws : (draws, rows)
         Of the target's mean; of the logarithm of the rate for counts.
-    noise : float, (rows,) or (1, numbers)
-        Variance of normal noise about the means, positive, or what else the likelihood learns;
-        Poisson counts have none.
+    noise : float, (rows,), (1, numbers) or (draws, 1, numbers)
+        Variance of normal noise about the means, positive, or what else the likelihood learns, of
+        each draw if they differ; Poisson counts have none.
     likelihood : str
         One of numbers or counts.
     level : float
@@ -290,8 +291,8 @@ def score_numbers(
 
     Notes
     -----
-    Quantiles and ``crps`` are those of the first 200 draws. For counts ``crps`` is twice the
-    pinball loss over 99 levels.
+    Quantiles and ``crps`` are those of at most 200 draws, evenly spaced. For counts ``crps`` is
+    twice the pinball loss over 99 levels.
     """
     from scipy.stats import pearsonr
     from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
@@ -303,17 +304,20 @@ def score_numbers(
     if variance.ndim < 2 or variance.size == 1:
         variance = np.broadcast_to(variance.ravel(), observed.shape)[:, None]
     check_draws(observed, centres)
-    family, few = families.likelihood(likelihood), centres[:QUANTILE_DRAWS, :, None]
+    family, count = families.likelihood(likelihood), min(len(centres), QUANTILE_DRAWS)
+    # Draws of one chain are neighbours.
+    chosen = ((np.arange(count) + 0.5) / count * len(centres)).astype(np.intp)
+    few, own = centres[chosen, :, None], variance[chosen] if variance.ndim == 3 else variance
     if family.learns_noise and not (variance > 0).all():
         raise ValueError(f"Got noise={variance.min():.3g}, expected positive variances.")
 
     def quantiles(levels: Float) -> Float:
-        return family.predictive_quantiles(few, variance, levels)[..., 0].T
+        return family.predictive_quantiles(few, own, levels)[..., 0].T
 
     mean = family.given(variance).predictive_mean(centres[..., None])[:, 0]
     interval = quantiles(np.array([(1 - level) / 2, (1 + level) / 2]))
     if family.normal_noise:
-        rank_score = crps(observed, few[..., 0], np.sqrt(variance[:, 0]))
+        rank_score = crps(observed, few[..., 0], np.sqrt(own[..., 0]))
     else:
         fine = np.arange(1, 100) / 100
         rank_score = 2 * pinball_loss(observed, quantiles(fine), fine)

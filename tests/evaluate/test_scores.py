@@ -172,6 +172,15 @@ def test_each_row_may_have_its_own_noise():
     assert crps(y, np.ones((1, 3)), sd=sd) == pytest.approx(np.mean(alone))
 
 
+def test_each_draw_may_have_its_own_noise():
+    centres, sd, y = np.array([-1.0, 0.5, 3.0]), np.array([0.4, 1.5, 0.2]), 1.0
+    grid = np.linspace(-8, 9, 170_001)
+    share = norm.cdf((grid - centres[:, None]) / sd[:, None]).mean(axis=0)
+    integral = ((share - (grid >= y)) ** 2).sum() * (grid[1] - grid[0])
+    found = crps([y], centres[:, None], sd=sd[:, None])
+    assert found == pytest.approx(integral, abs=1e-4)
+
+
 # -- selections -------------------------------------------------------------------------------
 
 
@@ -277,6 +286,18 @@ def test_draws_are_a_mixture():
     assert scores["rmse"] == pytest.approx(0.5)
 
 
+def test_draws_with_noise_of_their_own_are_a_mixture():
+    centres, sd = np.array([[0.0], [2.0]]), np.array([0.3, 1.2])
+    density = norm.pdf(0.5, centres[:, 0], sd).mean()
+    scores = score_numbers([0.5], centres, (sd**2)[:, None, None])
+    assert scores["nll"] == pytest.approx(-np.log(density))
+
+
+def test_intervals_are_those_of_all_draws_in_whatever_order_they_come():
+    centres = np.repeat([[0.0], [10.0]], 500, axis=0)
+    assert score_numbers([5.0], centres, 0.01)["width"] > 9
+
+
 def test_counts_have_the_score_of_their_rates():
     scores = score_numbers([3.0, 0.0], np.log([[2.0, 1.0]]), likelihood="poisson")
     assert scores["nll"] == pytest.approx(-poisson.logpmf([3, 0], [2.0, 1.0]).mean())
@@ -339,6 +360,14 @@ def test_a_regressor_has_the_error_of_its_predictions(regressor, model):
     error = y - regressor.predict(table, model=model)
     found = evaluate(regressor, table, y, model=model)
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
+
+
+@pytest.mark.parametrize("model", ["full", "median"])
+def test_a_regressor_has_the_density_of_its_predictions(regressor, model):
+    table, y = make_table()
+    found = evaluate(regressor, table, y, model=model)
+    expected = regressor.predictions(table).log_score(y, model).mean()
+    assert found["nll"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_outputs_are_averaged():

@@ -62,11 +62,17 @@ def _evaluate_numbers(
     if predictions.likelihood.n_predictors > 1:
         return _evaluate_moments(predictions, y, model)
     draws, observed = predictions.predictor(model), predictions.observed(y)
-    # What each output learned: mostly one number.
-    noise = network.noise_in_units().reshape(-1, observed.shape[1]).T
+    # What each output learned: mostly one number, of each draw if it has its own.
+    noise = predictions.noise(model)
+    noise = noise.reshape(*noise.shape[:-1], -1, observed.shape[1])
     each = [
-        score_numbers(target, draws[..., output], own[None], likelihood=network.likelihood)
-        for output, (target, own) in enumerate(zip(observed.T, noise, strict=True))
+        score_numbers(
+            target,
+            draws[..., output],
+            np.atleast_2d(noise[..., output]),
+            likelihood=network.likelihood,
+        )
+        for output, target in enumerate(observed.T)
     ]
     return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]}
 
