@@ -51,11 +51,11 @@ class Laplace(Likelihood):
     javascript = """{
   response: (eta) => eta.slice(),
   interval: (means, share, noise) => {
-    const b = Math.sqrt(noise / 2);
+    const b = noise.map((each) => Math.sqrt(each / 2));
     const one = (z) => (z < 0 ? Math.exp(z) / 2 : 1 - Math.exp(-z) / 2);
-    const below = (value) =>
-      means.reduce((sum, mean) => sum + one((value - mean) / b), 0) / means.length;
-    return bisected(below, share, means[0] - 700 * b, means[means.length - 1] + 700 * b);
+    const below = (value) => average(means, (mean, draw) => one((value - mean) / b[draw]));
+    const reach = 700 * Math.max(...b);
+    return bisected(below, share, Math.min(...means) - reach, Math.max(...means) + reach);
   },
 }"""
 
@@ -82,8 +82,9 @@ class Laplace(Likelihood):
     def predictive_quantiles(self, draws, noise, levels):
         width = np.sqrt(np.asarray(noise) / 2)
         levels = np.atleast_1d(levels).reshape(-1, 1, 1)
-        low = np.broadcast_to(draws.min(axis=0) - 700 * width, (len(levels), *draws.shape[1:]))
-        high = np.broadcast_to(draws.max(axis=0) + 700 * width, low.shape)
+        shape = (len(levels), *draws.shape[1:])
+        low = np.broadcast_to((draws - 700 * width).min(axis=0), shape)
+        high = np.broadcast_to((draws + 700 * width).max(axis=0), shape)
         for _ in range(70):
             middle = (low + high) / 2
             z = (middle[:, None] - draws) / width

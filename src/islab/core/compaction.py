@@ -107,3 +107,19 @@ def drop_covariates(architecture: Architecture, columns: Index) -> tuple[Archite
         activation=architecture.activation,
     )
     return compact, np.concatenate([part.ravel() for part in parts])
+
+
+def places_in(small: Architecture, large: Architecture) -> tuple[Index, Index]:
+    """Where weights and units of a network stand in a larger one, first in each layer.
+
+    A linear model is the output layer of any network whose outputs read covariates.
+    """
+    v = large.n_covariates
+    above = large.units[-small.n_layers :]
+    units = np.concatenate(
+        [own.start + np.arange(width) for own, width in zip(above, small.widths, strict=True)]
+    )
+    slots = np.full((v + large.n_units, large.n_units), -1)
+    slots[large.ends] = np.arange(large.n_weights)
+    sources = np.concatenate([np.arange(v), v + units])
+    return slots[sources[small.ends[0]], units[small.ends[1]]], units

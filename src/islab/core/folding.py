@@ -12,7 +12,7 @@ from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
 from islab.core.compaction import drop_covariates
 from islab.core.network import preactivations
-from islab.core.paths import fed_units, heard_units
+from islab.core.paths import active_weights, fed_units, heard_units
 
 if TYPE_CHECKING:
     from islab.core.posterior import Posterior
@@ -118,3 +118,19 @@ def folded_biases(posterior: Posterior, kept: Mask) -> tuple[Float, Float]:
         mean[here] += w @ constant
         variance[here] += s @ constant**2 + (w**2 + s) @ (slope**2 * variance[below])
     return mean, np.sqrt(variance)
+
+
+def folded_draws(net: Architecture, weights: Float, biases: Float) -> tuple[Float, Float]:
+    """Draws (draws, weights) and (draws, units) with weights on active paths only.
+
+    What units that no covariate feeds send on is in the biases, so predictions are the same.
+    """
+    kept = weights != 0
+    fed = fed_units(net, kept)
+    biases, activation = biases.copy(), families.activation(net.activation)
+    for layer in range(1, net.n_layers):
+        below, here = net.units[layer - 1], net.units[layer]
+        constant = np.where(fed[:, below], 0.0, activation.value(biases[:, below]))
+        wires = net.hidden_block(layer).view(weights)
+        biases[:, here] += np.einsum("dij,dj->di", wires, constant)
+    return np.where(active_weights(net, kept), weights, 0.0), biases

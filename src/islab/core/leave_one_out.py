@@ -115,3 +115,9 @@ def stacking_weights(elpd: Float) -> Float:
         weights = (share / share.sum(axis=0)).sum(axis=1) + prior
         weights /= weights.sum()
     return weights
+
+
+def mixture_density(elpd: Float, weights: Float) -> Float:
+    """Leave-one-out log density of each row under the chains mixed with these shares."""
+    largest = elpd.max(axis=0)
+    return largest + np.log(weights @ np.exp(elpd - largest))

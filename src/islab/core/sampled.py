@@ -283,6 +283,8 @@ class SampledPosterior:
         How well the chains agree in what they predict.
     all_rows : AllRows, optional
         How weights were learned, if chains saw some of the rows only.
+    stacked : bool
+        Whether these are independent draws of variational runs, each of which stands for a chain.
     n_weights_initial : int
         Weights of the architecture that training began with.
     scale : Scale, optional
@@ -297,6 +299,7 @@ class SampledPosterior:
     price: ReadingPrice | None = None
     mixing: PredictionMixing = UNKNOWN_MIXING
     all_rows: AllRows | None = None
+    stacked: bool = False
     n_weights_initial: int = 0
     scale: Scale | None = None
 
@@ -452,6 +455,14 @@ class SampledPosterior:
             np.logical_or.at(own.T, place, chain.uses_covariate(self.architecture).T)
             used.append(own)
         return names, used
+
+    @property
+    def stacking(self) -> str | None:
+        """One line to print of runs that are stacked; None for chains."""
+        if not self.stacked:
+            return None
+        shares = ", ".join(f"{share:.2f}" for share in sorted(self.chain_weights)[::-1])
+        return f"{len(self.chains)} runs, stacked with shares {shares}"
 
     @property
     def data_scale(self) -> Scale:

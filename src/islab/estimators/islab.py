@@ -31,10 +31,12 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
         "identity". Any registered one can be named.
-    posterior : {"auto", "sampled", "independent", "flow"}
-        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
-        variational posterior with independent weights, or one with weights tied by a normalizing
-        flow. "auto" samples where chains can serve, else it is "independent".
+    posterior : {"auto", "sampled", "stacked", "independent", "flow"}
+        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
+        all variational runs, weighted to predict best together; the run with the highest ELBO
+        alone, with independent weights; or that run with weights tied by a normalizing flow.
+        "auto" samples where chains can serve and stacks runs where they cannot; it is
+        "independent" if ``training`` or a prior by block is given.
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
         preserving; only ``posterior="flow"`` has them.
@@ -69,7 +71,7 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     max_epochs : "auto" or int
         Passes over the data to train each network.
     n_restarts : "auto" or int
-        Networks to train; the one with the highest ELBO stays.
+        Networks to train: chains start from them, or they are stacked, or the best one stays.
     training : "auto", "paper" or dict
         How a variational posterior is trained: the paper's way, with one stage, fixed priors and
         rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
@@ -115,8 +117,8 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     network_ : SparseNetwork
         The readable network: predicts, and can be read.
     posterior_ : SampledPosterior or Posterior
-        Drawn networks, or the distribution of all weights; None if the model comes from a sparse
-        file.
+        Drawn networks, or the distribution of all weights of one run; None if the model comes from
+        a sparse file.
     n_used_weights_ : int
     elbo_, elbo_error_ : float
         Lower bound of the log evidence, of variational weights, and its Monte Carlo standard error.
@@ -237,10 +239,12 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
         Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
         "identity". Any registered one can be named.
-    posterior : {"auto", "sampled", "independent", "flow"}
-        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; or a
-        variational posterior with independent weights, or one with weights tied by a normalizing
-        flow. "auto" samples where chains can serve, else it is "independent".
+    posterior : {"auto", "sampled", "stacked", "independent", "flow"}
+        Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
+        all variational runs, weighted to predict best together; the run with the highest ELBO
+        alone, with independent weights; or that run with weights tied by a normalizing flow.
+        "auto" samples where chains can serve and stacks runs where they cannot; it is
+        "independent" if ``training`` or a prior by block is given.
     flow : {"iaf", "rnvp"}
         Kind of the flow's transforms, inverse autoregressive or real-valued non-volume
         preserving; only ``posterior="flow"`` has them.
@@ -275,7 +279,7 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     max_epochs : "auto" or int
         Passes over the data to train each network.
     n_restarts : "auto" or int
-        Networks to train; the one with the highest ELBO stays.
+        Networks to train: chains start from them, or they are stacked, or the best one stays.
     training : "auto", "paper" or dict
         How a variational posterior is trained: the paper's way, with one stage, fixed priors and
         rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
@@ -317,8 +321,8 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     network_ : SparseNetwork
         The readable network: predicts, and can be read.
     posterior_ : SampledPosterior or Posterior
-        Drawn networks, or the distribution of all weights; None if the model comes from a sparse
-        file.
+        Drawn networks, or the distribution of all weights of one run; None if the model comes from
+        a sparse file.
     n_used_weights_ : int
     elbo_, elbo_error_ : float
         Lower bound of the log evidence, of variational weights, and its Monte Carlo standard error.

@@ -47,6 +47,7 @@ from islab.learn.scale import (
     rows_of,
     shuffled,
 )
+from islab.learn.stacking import stacked_posterior
 
 
 class ISLaBEstimator(NetworkEstimator):
@@ -141,6 +142,11 @@ class ISLaBEstimator(NetworkEstimator):
         whole = Architecture(len(varies), recipe.hidden, problem.y.shape[1], recipe.input_skip)
         if kind == "sampled" and not found.interrupted:
             return self._sample(learned, likelihood, found, recipe, varies, seed)
+        if kind == "stacked" and not found.interrupted:
+            stacked = stacked_posterior(learned, found, seed=seed, threshold=self.threshold)
+            if stacked is not None:
+                wide = stacked.over_columns(np.flatnonzero(learnable(varies)), len(varies))
+                return Learned(wide, found.history, float(found.elbo), elbo_error=found.error)
         posterior = over_all_covariates(found.posterior, varies, whole.n_weights)
         return Learned(
             posterior,
@@ -155,6 +161,8 @@ class ISLaBEstimator(NetworkEstimator):
     ) -> tuple[Fit, Recipe]:
         """What variational runs find, for themselves or for chains to start from."""
         settings = self.get_params(deep=False) | {"posterior": kind}
+        if kind == "stacked":
+            settings |= {"posterior": "independent"}
         if kind == "sampled":
             settings |= {"posterior": "independent", "sparsity": START_SPARSITY}
         n_covariates, n_outputs = problem.x.shape[1], problem.y.shape[1]
@@ -295,7 +303,7 @@ class ISLaBEstimator(NetworkEstimator):
 
     def _sampled_posterior(self) -> SampledPosterior:
         check_is_fitted(self)
-        if not isinstance(self.posterior_, SampledPosterior):
+        if not isinstance(self.posterior_, SampledPosterior) or self.posterior_.stacked:
             raise ValueError(
                 f"Got a model fitted with posterior={self.posterior!r} that holds no chains; try "
                 "posterior='sampled', and a file saved without sparse=True."
@@ -303,8 +311,8 @@ class ISLaBEstimator(NetworkEstimator):
         return self.posterior_
 
     def _warn_of_chains(self) -> None:
-        """Says that chains differ on whether a variable is used."""
-        if not isinstance(self.posterior_, SampledPosterior):
+        """Says that chains differ on whether a variable is used; of runs that is expected."""
+        if not isinstance(self.posterior_, SampledPosterior) or self.posterior_.stacked:
             return
         found = disagreeing_variable(self.posterior_)
         if found is not None:

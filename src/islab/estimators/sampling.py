@@ -13,7 +13,7 @@ from islab.learn.fit import Fit
 from islab.learn.recipe import DEFAULT_SPARSITY
 from islab.learn.sample import ChainPrior, SamplingPlan
 
-POSTERIORS = ("auto", "sampled", "independent", "flow")
+POSTERIORS = ("auto", "sampled", "stacked", "independent", "flow")
 LIKELIHOODS = (
     *("gaussian", "bernoulli", "categorical", "ordinal", "poisson", "negative_binomial"),
     *("student_t", "heteroscedastic", "zero_inflated_poisson", "zero_inflated_negative_binomial"),
@@ -73,7 +73,9 @@ def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) 
         raise ValueError(
             f"Got posterior='sampled', which {reason}; try posterior='auto' or 'independent'."
         )
-    return "independent" if reason else "sampled"
+    if foreign:
+        return "independent"
+    return "stacked" if reason else "sampled"
 
 
 def _foreign(params: dict[str, Any]) -> tuple[str, str] | None:

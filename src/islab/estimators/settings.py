@@ -121,8 +121,8 @@ def _paper(recipe: Recipe, params: dict[str, Any], n_rows: int) -> Recipe:
 def engine_choice(params: dict[str, Any]) -> EngineChoice:
     """What computes."""
     posterior, options = current_posterior(params["posterior"]), {}
-    if posterior in ("auto", "sampled"):
-        # Chains start from what independent weights find.
+    if posterior in ("auto", "sampled", "stacked"):
+        # Chains start from what independent weights find; the same is stacked.
         posterior = "independent"
     if posterior == "flow":
         options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}

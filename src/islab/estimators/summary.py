@@ -348,7 +348,7 @@ def summarise_model(
         facts[family.noise_name] = ", ".join(_figure(each, 4) for each in shown)
     facts |= _fit_quality(estimator, X, y)
     facts |= _chains(estimator.posterior_)
-    if estimator.disagreement_ is not None and "chains" not in facts:
+    if estimator.disagreement_ is not None and "readable network" not in facts:
         facts["caution"] = estimator.disagreement_
     effects = _with_probabilities(everything.effects, everything.variables)
     effects = _with_shares(effects, _shares(estimator, X, everything))
@@ -386,10 +386,11 @@ def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:
 
 
 def _chains(posterior: Any) -> dict[str, str]:
-    """Whether chains have mixed, and what reading one network costs."""
+    """Whether chains have mixed or how runs are stacked, and what reading one network costs."""
     if not isinstance(posterior, SampledPosterior):
         return {}
-    facts = {"chains": diagnose(posterior).words}
+    stacking = posterior.stacking
+    facts = {"restarts": stacking} if stacking else {"chains": diagnose(posterior).words}
     if posterior.all_rows is not None:
         facts["rows"] = posterior.all_rows.words
     if posterior.price is not None:

@@ -35,6 +35,7 @@ def sampled_state(posterior: SampledPosterior) -> tuple[dict[str, Any], Arrays]:
             for name, value in asdict(posterior.mixing).items()
         },
         "all_rows": _all_rows_state(posterior.all_rows),
+        **({"stacked": True} if posterior.stacked else {}),
         "network": {
             "architecture": asdict(network.architecture),
             "likelihood": network.likelihood,
@@ -112,6 +113,7 @@ def read_sampled(
             }
         ),
         all_rows=None if record.all_rows is None else _all_rows(record.all_rows),
+        stacked=record.stacked,
         n_weights_initial=network.n_weights_initial,
         scale=scale,
     )

@@ -154,6 +154,7 @@ class SampledRecord(Struct):
     price: PriceRecord | None = None
     mixing: MixingRecord = MixingRecord()
     all_rows: AllRowsRecord | None = None
+    stacked: bool = False
 
 
 class OffsetRecord(Struct):

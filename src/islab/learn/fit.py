@@ -57,6 +57,8 @@ class Fit:
         Posterior of each candidate: ``linear``, ``network 0`` and so on.
     elbos : dict
         Of the same.
+    winner : str
+        Name of the winner among them.
     interrupted : bool
         Whether the user interrupted training.
     """
@@ -70,6 +72,7 @@ class Fit:
     n_initial: NDArray[np.intp]
     runs: dict[str, Posterior]
     elbos: dict[str, float]
+    winner: str
     interrupted: bool = False
     error: float = 0.0
 
@@ -141,7 +144,7 @@ def fit(
             best = replace(best, interrupted=True)
     assert best is not None
     close(session.folder, best.interrupted)
-    return best if recipe.noise is None else replace(best, posterior=session.with_noise(best, seed))
+    return best if recipe.noise is None else session.with_noise(best, seed)
 
 
 @dataclass(frozen=True)
@@ -354,19 +357,23 @@ class _Session:
         """The same with independent weights, which learn far faster."""
         return replace(self, engine=self.engine.with_independent_weights())
 
-    def with_noise(self, best: Fit, seed: int) -> Posterior:
-        """The posterior with the best noise given its weights."""
-        likelihood, problem = families.likelihood(self.likelihood), self.problem
-        if not likelihood.scales_target:
-            return best.posterior
+    def with_noise(self, best: Fit, seed: int) -> Fit:
+        """The same with the best noise given the weights."""
+        if not families.likelihood(self.likelihood).scales_target:
+            return best
+        runs = {name: self._with_noise(run, seed) for name, run in best.runs.items()}
+        return replace(best, posterior=self._with_noise(best.posterior, seed), runs=runs)
+
+    def _with_noise(self, posterior: Posterior, seed: int) -> Posterior:
+        problem = self.problem
         rows = slice(None, None, 1 + problem.n_rows // NOISE_ROWS)
         rng = np.random.default_rng(seed)
-        eta = best.posterior.sample_predictor(problem.x[rows], NOISE_DRAWS, rng)
+        eta = posterior.sample_predictor(problem.x[rows], NOISE_DRAWS, rng)
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
         weight = np.broadcast_to(problem.row_weights[rows, None], eta.shape[1:])
         error = ((problem.y[rows] - eta) ** 2).mean(axis=0)
-        return best.posterior.copy(noise=np.average(error, axis=0, weights=weight))
+        return posterior.copy(noise=np.average(error, axis=0, weights=weight))
 
     @property
     def n_weights(self) -> int:
@@ -479,7 +486,8 @@ def _choose(candidates: dict[str, Trained], n_weights: int) -> Fit:
         prior=winner.prior,
         history=winner.history,
         n_initial=winner.n_initial,
-        runs={name: run.posterior for name, run in finite.items()},
+        runs={key: run.posterior for key, run in finite.items()},
         elbos={name: run.elbo for name, run in candidates.items()},
+        winner=name,
         interrupted=any(run.interrupted for run in candidates.values()),
     )

@@ -165,7 +165,8 @@ def render_report(
         stories=_stories(model, predictions, chosen, y, level, outside),
         outside=outside,
         of_training=_are_training_rows(model, covariates),
-        diagnostics=diagnose(posterior) if isinstance(posterior, SampledPosterior) else None,
+        diagnostics=diagnose(posterior) if _from_chains(posterior) else None,
+        stacking=getattr(posterior, "stacking", None),
         price=getattr(posterior, "price", None),
         has_offset=predictions.offset is not None,
         history=history_charts(model.history_, **_noise_name(network)),
@@ -239,6 +240,10 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(on_one_line(name) for name in names[:most]) + more
+
+
+def _from_chains(posterior: Any) -> bool:
+    return isinstance(posterior, SampledPosterior) and not posterior.stacked
 
 
 def _are_training_rows(model: FittedModel, covariates: Float) -> bool:

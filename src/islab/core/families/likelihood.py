@@ -4,7 +4,8 @@ A likelihood connects a linear predictor ``eta`` (rows, outputs) with a target `
 shape. ``noise`` are positive numbers that the family learns, mostly one for each output: the
 variance about its mean, or what ``noise_name`` says; 1 for families that learn none. ``nll``,
 ``mean``, ``gradient``, ``variance`` and ``noise_terms`` take numpy arrays or torch tensors;
-the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs).
+the predictive functions are numpy only and take draws of the predictor, (draws, rows, outputs),
+and noise of each of them, (draws, 1, numbers), where networks were drawn with noise of their own.
 An offset, such as the logarithm of an exposure, is in ``eta`` before any of them sees it.
 
 To add a likelihood, write one file with a subclass of :class:`Likelihood` that fills in the class
