@@ -86,7 +86,7 @@ def test_a_row_is_predicted_alike_alone_and_among_others(classifier, table, mode
 
 def test_many_rows_are_predicted_in_pieces_with_the_same_result(classifier, table, monkeypatch):
     whole = classifier.predict_proba(table)
-    monkeypatch.setattr("islab.estimators.predictions.NUMBERS_AT_ONCE", 2000)
+    monkeypatch.setattr("islab.estimators.drawn_rows.NUMBERS_AT_ONCE", 2000)
     np.testing.assert_allclose(classifier.predict_proba(table), whole, rtol=1e-12)
 
 

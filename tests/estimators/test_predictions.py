@@ -18,8 +18,8 @@ from islab.tables.columns import ColumnEncoder
 from tests.estimators.conftest import QUICK
 
 MODELS = ["full", "median"]
-MEMORY = "islab.estimators.predictions.NUMBERS_AT_ONCE"
-LAST_DRAWS = "islab.estimators.predictions._LAST_DRAWS"
+MEMORY = "islab.estimators.drawn_rows.NUMBERS_AT_ONCE"
+LAST_DRAWS = "islab.estimators.drawn_rows._LAST_DRAWS"
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_predictions_do_not_depend_on_the_size_of_the_parts(
     classifier, table, numbers_in_cache, monkeypatch
 ):
     expected = classifier.predict_interval(table)
-    monkeypatch.setattr("islab.estimators.predictions.NUMBERS_IN_CACHE", numbers_in_cache)
+    monkeypatch.setattr("islab.estimators.drawn_rows.NUMBERS_IN_CACHE", numbers_in_cache)
     np.testing.assert_array_equal(classifier.predict_interval(table), expected)
 
 

@@ -281,7 +281,7 @@ def test_a_report_draws_each_model_once(more, monkeypatch):
     X, y = hostile_table()
     params = {"max_epochs": 60, "n_restarts": 1, "random_state": 0, "posterior": "independent"}
     regressor = ISLaBRegressor(**params).fit(X, y)
-    monkeypatch.setattr("islab.estimators.predictions._LAST_DRAWS", WeakKeyDictionary())
+    monkeypatch.setattr("islab.estimators.drawn_rows._LAST_DRAWS", WeakKeyDictionary())
     X, y = hostile_table()
     calls = []
     for kind in (SparseNetwork, Posterior):

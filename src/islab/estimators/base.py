@@ -20,10 +20,10 @@ from islab.core.sparse import SparseNetwork
 from islab.estimators.coefficients import CoefficientsMixin
 from islab.estimators.conformal import can_keep, kept_of_training
 from islab.estimators.constraints import read_constraints
+from islab.estimators.drawn_rows import NUMBERS_AT_ONCE, Model
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside
 from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
-from islab.estimators.predictions import NUMBERS_AT_ONCE, Model
 from islab.estimators.settings import check_params
 from islab.estimators.streams import Stream
 from islab.estimators.summary import ModelSummary, summarise_model

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.core import families
 from islab.estimators.base import LARGEST_WEIGHT, SMALLEST_WEIGHT, NetworkEstimator
+from islab.estimators.drawn_rows import Model
 from islab.estimators.posterior import PosteriorEstimator
-from islab.estimators.predictions import ClassPredictions, Model
+from islab.estimators.predictions import ClassPredictions
 from islab.estimators.streams import ClassTargets, Stream
 from islab.tables.batches import is_batched, sampled_rows
 from islab.tables.frames import all_or_nothing, checked_table, row_index

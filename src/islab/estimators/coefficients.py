@@ -14,8 +14,8 @@ from islab.core.arrays import Float, Index
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
 from islab.core.summary import summarise
+from islab.estimators.drawn_rows import Model
 from islab.estimators.posterior import PosteriorEstimator
-from islab.estimators.predictions import Model
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder
 from islab.tables.dates import Moment

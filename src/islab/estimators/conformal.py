@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from islab.core import families
 from islab.core.arrays import Float
 from islab.core.conformal import interval_around, p_values
-from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions, Predictions
+from islab.estimators.drawn_rows import Model
+from islab.estimators.predictions import ClassPredictions, NumberPredictions, Predictions
 from islab.tables.targets import interval_levels
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from islab.core.arrays import Float
 from islab.core.outputs import require_piecewise_linear
-from islab.estimators.predictions import Model, Predictions
+from islab.estimators.drawn_rows import Model
+from islab.estimators.predictions import Predictions
 from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder
 from islab.tables.dates import Cycle, Moment

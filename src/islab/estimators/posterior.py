@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from islab.core.families import Uncertainty
-from islab.estimators.predictions import Model, Predictions
+from islab.estimators.drawn_rows import Model
+from islab.estimators.predictions import Predictions
 from islab.estimators.summary import Summary
 from islab.learn.history import History
 

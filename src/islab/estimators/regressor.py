@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from islab.core import families
 from islab.core.families import Likelihood
 from islab.estimators.base import DRAWS_COMPARED, ROWS_COMPARED, NetworkEstimator
-from islab.estimators.predictions import Model, NumberPredictions, Predictions
+from islab.estimators.drawn_rows import Model
+from islab.estimators.predictions import NumberPredictions, Predictions
 from islab.estimators.streams import NumberTargets, Stream
 from islab.tables.batches import is_batched, sampled_rows
 from islab.tables.frames import all_or_nothing, checked_table, row_index

@@ -21,7 +21,8 @@ from islab.report.charts import (
 from islab.scores import interval_coverage, interval_width, score_classes
 
 if TYPE_CHECKING:
-    from islab.estimators.predictions import ClassPredictions, Model, NumberPredictions
+    from islab.estimators.drawn_rows import Model
+    from islab.estimators.predictions import ClassPredictions, NumberPredictions
 
 QUANTILE_DRAWS = 200
 MOST_CONFUSED = 12
