@@ -182,3 +182,30 @@ def test_a_variable_of_many_levels_does_not_hide_the_others():
 def test_notes_tell_over_what_effects_are(model, data):
     assert "of the typical row" in str(model.summary())
     assert "averaged over rows" in str(model.summary(data[0]))
+
+
+def test_the_row_that_effects_start_from_is_told(data):
+    X, _ = data
+    y = 4 * np.abs(X["a"]) + 0.1 * np.random.default_rng(0).normal(size=len(X))
+    model = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y)
+    first = model.summary().facts["typical row"].split(", ")[0]
+    assert first.split()[0] == "a"
+    assert float(first.split()[1]) == pytest.approx(X["a"].median(), abs=0.01)
+    assert "typical row" not in model.summary(X).facts
+    assert "averaged over them" in str(model.summary())
+    assert "averaged over them" not in str(model.summary(X))
+
+
+def test_each_class_has_an_intercept():
+    """Differences of intercepts and slopes give the log odds between two classes at 0."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.normal(size=600)})
+    scores = np.column_stack([np.zeros(600), 1 + 2 * X["a"], -1 - 2 * X["a"]])
+    scores += rng.gumbel(size=scores.shape)
+    y = np.array(["p", "q", "r"])[scores.argmax(axis=1)]
+    model = ISLaBClassifier(hidden_layer_sizes=(), random_state=0, n_draws=200).fit(X, y)
+    facts = model.summary().facts
+    found = [float(facts[f"intercept, {name}"].split()[0]) for name in "pqr"]
+    assert sum(found) == pytest.approx(0, abs=0.01)
+    assert found[1] - found[0] == pytest.approx(1, abs=0.4)
+    assert found[2] - found[0] == pytest.approx(-1, abs=0.4)

@@ -37,6 +37,18 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def in_figures(value: float, digits: int = 3) -> str:
+    """A number in so many figures; in full up to a million.
+
+    Examples
+    --------
+    >>> in_figures(12345.6), in_figures(0.0012345)
+    ('12346', '0.00123')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
 def former_name(old: str, new: str) -> Any:
     """A property that reads a renamed attribute by its old name, with a warning."""
 

@@ -24,9 +24,10 @@ from islab.estimators.drawn_rows import NUMBERS_AT_ONCE, Model
 from islab.estimators.explanations import explain_model, explain_rows, rows_outside
 from islab.estimators.exporting import ExportMixin
 from islab.estimators.learnable_covariates import clearly_correlated
+from islab.estimators.model_summary import summarise_model
 from islab.estimators.settings import check_params
 from islab.estimators.streams import Stream
-from islab.estimators.summary import ModelSummary, summarise_model
+from islab.estimators.summary import ModelSummary
 from islab.estimators.training_fit import TrainingFit, training_fit
 from islab.estimators.weight_distribution import Learned, WeightDistribution
 from islab.learn.engines import Problem

@@ -18,11 +18,11 @@ from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
 from islab.core.dependencies import needed
 from islab.estimators.classifier import PosteriorClassifier
 from islab.estimators.drawn_rows import NUMBERS_AT_ONCE, Model
+from islab.estimators.image_summary import ImageSummary, summarise_images
 from islab.estimators.image_training import IMAGE_KEYS, image_recipe
 from islab.estimators.parameter_checks import Rules, count, flag, one_of, positive, widths
 from islab.estimators.predictions import ClassPredictions
 from islab.estimators.settings import check_params, hidden_widths, keeps_interrupted
-from islab.estimators.summary import ImageSummary, summarise_images
 from islab.estimators.training import Training, check_training
 from islab.explain.images import ImageExplanation, explain_images
 from islab.learn.engines import EngineChoice

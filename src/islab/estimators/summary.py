@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from islab.core import families
-from islab.core.diagnostics import diagnose
-from islab.core.names import printable, shortened
+from islab.core.names import in_figures, printable, shortened
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
-from islab.core.summary import summarise
-from islab.estimators.training_fit import NAME_LENGTH, Quality
+from islab.estimators.training_fit import NAME_LENGTH
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from islab.core.convolution.posterior import SparseImageNetwork
     from islab.core.sparse import SparseNetwork
-    from islab.estimators.base import NetworkEstimator
-    from islab.estimators.images import ISLaBImageClassifier
     from islab.estimators.posterior import PosteriorEstimator
     from islab.explain import GlobalExplanation
 
@@ -34,6 +30,9 @@ LIKELY = 0.5
 EFFECT_NOTE = (
     "if nothing else changes: numbers by one unit (within the range that is named, where their "
     "slope changes), categories from their typical level"
+)
+INTERCEPT_NOTE = (
+    "The intercept is the predictor where numbers are 0 and categories at their typical level."
 )
 COLUMNS = [
     "covariate",
@@ -164,6 +163,10 @@ class ModelSummary(Summary):
         where = "of the typical row" if curves is None or curves.x is None else "averaged over rows"
         what = "Coefficients" if self.linear else "Effects"
         found = [f"{what} with {self.level:.0%} intervals, {where}, {EFFECT_NOTE}."]
+        if self.linear:
+            found.append(INTERCEPT_NOTE)
+        elif curves is not None and curves.x is None:
+            found.append("Given rows, as in summary(X), effects are averaged over them.")
         if (
             curves is not None
             and families.likelihood(curves.networks.likelihood).relative_predictor
@@ -208,7 +211,9 @@ class ModelSummary(Summary):
             cells = [shortened(printable(line["term"]), TERM_LENGTH)]
             cells += [shortened(printable(line["output"]), NAME_LENGTH)] if several else []
             effect = _estimate(line, "effect")
-            cells += [effect[0], _figure(line["effect_sd"]), effect[1]] if self.linear else effect
+            cells += (
+                [effect[0], in_figures(line["effect_sd"]), effect[1]] if self.linear else effect
+            )
             cells += _estimate(line, "ratio") if self.ratio else []
             cells += [_probability(line["p_used"]), _probability(line["p_nonlinear"])]
             if "share" in line:
@@ -246,30 +251,6 @@ class CovariateSummary(Summary):
         return ("covariate", "weights"), rows
 
 
-@dataclass(frozen=True, repr=False)
-class ImageSummary(Summary):
-    """Facts about a model of images and its layers.
-
-    Attributes
-    ----------
-    layers : DataFrame
-        A line for each convolution and each layer of the head: channels or units and weights
-        before training, how many are used, how many kernels (one for each pair of channels) were
-        pruned away whole.
-    """
-
-    layers: pd.DataFrame
-    table_name = "layers"
-
-    def _lines(self) -> list[str]:
-        table = self.layers.astype("string").fillna("-").to_string(index=False).splitlines()
-        return [f"  {line}" for line in table]
-
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        table = self.layers.astype("string").fillna("-")
-        return tuple(table.columns), list(table.itertuples(index=False, name=None))
-
-
 def _html_row(tag: str, cells: tuple[str, ...]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
@@ -282,13 +263,7 @@ def _aligned(cells: tuple[str, ...], widths: list[int]) -> list[str]:
 
 def _estimate(line: dict[str, Any], name: str) -> list[str]:
     low, high = line[f"{name}_lower"], line[f"{name}_upper"]
-    return [_figure(line[name]), f"[{_figure(low)}, {_figure(high)}]"]
-
-
-def _figure(value: float, digits: int = 3) -> str:
-    """A number in so many digits; in full up to a million."""
-    text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
+    return [in_figures(line[name]), f"[{in_figures(low)}, {in_figures(high)}]"]
 
 
 def _probability(value: float) -> str:
@@ -299,7 +274,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
 
 
-def _size(network: SparseNetwork | SparseImageNetwork, outputs: tuple[str, ...]) -> dict[str, str]:
+def facts_of_size(
+    network: SparseNetwork | SparseImageNetwork, outputs: tuple[str, ...]
+) -> dict[str, str]:
     return {
         "likelihood": network.likelihood,
         "outputs": shortened(printable(", ".join(outputs)), 2 * NAME_LENGTH),
@@ -307,7 +284,7 @@ def _size(network: SparseNetwork | SparseImageNetwork, outputs: tuple[str, ...])
     }
 
 
-def _training(estimator: PosteriorEstimator) -> dict[str, str]:
+def facts_of_training(estimator: PosteriorEstimator) -> dict[str, str]:
     facts = {}
     if estimator.interrupted_:
         facts["training"] = "interrupted before its end; the best model so far"
@@ -320,174 +297,3 @@ def _training(estimator: PosteriorEstimator) -> dict[str, str]:
     if asked and isinstance(posterior, Posterior) and posterior.multipliers is None:
         facts["flow"] = "left out: it does not raise the bound of independent weights"
     return facts
-
-
-def summarise_model(
-    estimator: NetworkEstimator, X: Any = None, y: Any = None, level: float = 0.95
-) -> ModelSummary:
-    """The summary of a fitted estimator, with what rows and targets add to it."""
-    network = estimator.network_
-    everything = estimator.explain_global(X, level=level)
-    family = families.likelihood(network.likelihood)
-    facts = _size(network, network.scale.outputs) | {
-        "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
-        "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
-    }
-    likely = everything.effects["p_nonlinear"] > LIKELY
-    linear = network.max_depth == 1 and not likely.any()
-    if network.max_depth == 1:
-        unlike = "" if linear else ", unlike most draws"
-        facts["reads as"] = f"a {family.words.linear_model} regression{unlike}"
-    if linear:
-        facts["intercept"] = _intercept(everything, level)
-    facts |= _training(estimator)
-    facts |= {name: f"{value:.4g}" for name, value in estimator.chosen_.items()}
-    if family.learns_noise:
-        noise = network.noise_in_units()
-        shown = noise**0.5 if family.scales_target else noise
-        facts[family.noise_name] = ", ".join(_figure(each, 4) for each in shown)
-    facts |= _fit_quality(estimator, X, y)
-    facts |= _chains(estimator.posterior_)
-    if estimator.disagreement_ is not None and "readable network" not in facts:
-        facts["caution"] = estimator.disagreement_
-    effects = _with_probabilities(everything.effects, everything.variables)
-    effects = _with_shares(effects, _shares(estimator, X, everything))
-    covariates = _used_covariates(estimator, everything.covariates)
-    name = type(estimator).__name__
-    ratio = family.words.ratio
-    return ModelSummary(name, facts, effects, covariates, level, ratio, everything, linear)
-
-
-def _intercept(everything: GlobalExplanation, level: float) -> str:
-    """The predictor where numbers are 0 and categories at their typical level."""
-    curves = everything.curves
-    start = curves.networks.scale.typical.copy()
-    for grid in curves.grids:
-        if not grid.is_category:
-            start[grid.columns[0]] = 0.0
-    drawn = curves.networks.predictor(start[None])[:, 0] @ curves.combine
-    summary = summarise(drawn, level)
-    found = ", ".join(
-        f"{_figure(mean, 4)} [{_figure(low, 4)}, {_figure(high, 4)}]"
-        for mean, low, high in zip(summary.mean, summary.lower, summary.upper, strict=True)
-    )
-    return f"{found} where numbers are 0, categories at their typical level"
-
-
-def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:
-    """Variance explained and base rate: of the rows, or without any of those of training."""
-    classes, known = getattr(estimator, "classes_", None), estimator.training_fit_
-    if X is None:
-        return {} if known is None else known.quality.facts(classes, "the training rows")
-    if y is None:
-        return {}
-    found: Any = estimator.predictions(X)
-    return Quality.of(found, found.observed(y)).facts(classes, "these rows")
-
-
-def _chains(posterior: Any) -> dict[str, str]:
-    """Whether chains have mixed or how runs are stacked, and what reading one network costs."""
-    if not isinstance(posterior, SampledPosterior):
-        return {}
-    stacking = posterior.stacking
-    facts = {"restarts": stacking} if stacking else {"chains": diagnose(posterior).words}
-    if posterior.all_rows is not None:
-        facts["rows"] = posterior.all_rows.words
-    if posterior.price is not None:
-        facts["readable network"] = posterior.price.words
-    return facts
-
-
-def _with_probabilities(effects: pd.DataFrame, variables: pd.DataFrame) -> pd.DataFrame:
-    """Effects with the probabilities that all draws of a posterior give, where they are known."""
-    known = variables.set_index("variable")["used_probability"]
-    found = effects["variable"].map(known)
-    return effects.assign(p_used=found.fillna(effects["p_used"]))
-
-
-def _shares(estimator: NetworkEstimator, X: Any, everything: GlobalExplanation) -> dict[str, float]:
-    """Shares of the predictor's variance by variable; empty if they are not known."""
-    if X is not None:
-        frame = everything.importance.to_frame()
-        return dict(zip(frame["term"], frame["share"], strict=True))
-    known = estimator.training_fit_
-    return {} if known is None else {term: share for term, (share, _, _) in known.shares.items()}
-
-
-def _with_shares(effects: pd.DataFrame, shares: dict[str, float]) -> pd.DataFrame:
-    """Effects with each variable's share of the predictor's variance, the largest first."""
-    if not shares:
-        return effects
-    found = effects.assign(share=effects["variable"].map(shares).fillna(0.0))
-    return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
-
-
-def _used_covariates(estimator: NetworkEstimator, frame: pd.DataFrame) -> pd.DataFrame:
-    """The used lines of the global explanation, the surest first."""
-    network = estimator.network_
-    start = network.from_covariate()
-    columns = network.edge_ends()[0][start]
-    total = np.bincount(columns, weights=network.alpha[start], minlength=len(frame))
-    frame = frame.assign(weights=frame["count"], inclusion=total / np.maximum(frame["count"], 1))
-    used = frame[frame["weights"] > 0].astype({"min_depth": int, "max_depth": int})
-    order = ["used_probability", "inclusion", "weights"]
-    return used[COLUMNS].sort_values(order, ascending=False, ignore_index=True)
-
-
-def summarise_images(estimator: ISLaBImageClassifier) -> ImageSummary:
-    """The summary of a fitted classifier of images."""
-    network = estimator.network_
-    pixels = network.receptive_field()
-    head_density = network.head.density
-    facts = _size(network, network.head.scale.outputs) | {
-        "density": f"{network.kernel_density:.2%} of kernels, {head_density:.2%} of the head",
-        "used features": f"{len(network.head.covariates)} of {_n_features(network)}",
-        "used pixels": f"{int(pixels.sum())} of {pixels.size}",
-    }
-    facts |= _training(estimator)
-    return ImageSummary(type(estimator).__name__, facts, _layers(network))
-
-
-def _n_features(network: SparseImageNetwork) -> int:
-    height, width, _ = network.architecture.feature_shape
-    channels = network.n_channels[-1] if network.n_channels else network.architecture.image_shape[0]
-    return height * width * channels
-
-
-def _layers(network: SparseImageNetwork) -> pd.DataFrame:
-    import pandas as pd
-
-    lines = []
-    below = network.architecture.image_shape[0]
-    for number, kernel in enumerate(network.kernels):
-        layer = network.architecture.convolutions[number]
-        pairs = len(np.unique(kernel.edges // layer.kernel_size**2))
-        total = below * network.n_channels[number]
-        lines.append(
-            {
-                "layer": f"convolution {number + 1}",
-                "units": network.n_channels[number],
-                "used units": len(network.channels[number]),
-                "weights": kernel.n_weights_initial,
-                "used weights": kernel.n_used_weights,
-                "kernels": total,
-                "pruned kernels": total - pairs,
-            }
-        )
-        below = network.n_channels[number]
-    frame = pd.DataFrame([*lines, *_head_lines(network)])
-    return frame.astype({name: "Int64" for name in frame.columns if name != "layer"})
-
-
-def _head_lines(network: SparseImageNetwork) -> list[dict[str, object]]:
-    head = network.head
-    into = head.edge_layers()
-    last = head.architecture.n_layers - 1
-    return [
-        {
-            "layer": f"head {number + 1}" if number < last else "output",
-            "used units": width,
-            "used weights": int((into == number).sum()),
-        }
-        for number, width in enumerate(head.architecture.widths)
-    ]

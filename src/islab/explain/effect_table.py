@@ -9,6 +9,7 @@ import numpy as np
 
 from islab.core import families
 from islab.core.arrays import Float, Index
+from islab.core.names import in_figures
 from islab.core.paths import active_weights
 from islab.core.summary import summarise
 from islab.explain.effects import EffectCurves
@@ -172,12 +173,6 @@ def _slopes(grid: Grid, curves: EffectCurves, points: Float, p_bent: float) -> l
     return halves if differ.any() else [whole]
 
 
-def _plain(value: float) -> str:
-    """A number in four digits, up to a million in full."""
-    text = f"{value:.4g}"
-    return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
-
-
 def _rounded(ends: Float) -> Float:
     """Two numbers with as many digits as their distance needs."""
     step = 10.0 ** np.floor(np.log10(ends[1] - ends[0]) - 0.5)
@@ -196,7 +191,7 @@ def _slope(grid: Grid, curves: EffectCurves, ends: Float, *, named: bool = False
         unit = DAYS_IN_YEAR if np.ptp(grid.values.astype(float)) >= DAYS_IN_YEAR else 1.0
         term += " (per year)" if unit > 1 else " (per day)"
     if named:
-        names = [_plain(low), _plain(high)]
+        names = [in_figures(low, 4), in_figures(high, 4)]
         if grid.start is not None:
             names = date_names(grid.start, np.array([low, high]))
             names = [name[:7] for name in names] if unit > 1 else names

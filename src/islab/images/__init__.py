@@ -2,8 +2,8 @@
 
 from islab.core.convolution.geometry import ImageArchitecture
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
+from islab.estimators.image_summary import ImageSummary
 from islab.estimators.images import ISLaBImageClassifier
-from islab.estimators.summary import ImageSummary
 from islab.explain.images import ImageExplanation, explain_images
 from islab.report.images import write_image_report
 
