@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "networks.h"
+#include "building.h"
 #include "ranks.h"
 
 namespace py = pybind11;
@@ -18,10 +18,6 @@ namespace {
 
 using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using Longs = py::array_t<long long, py::array::c_style | py::array::forcecast>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 template <class T>
 const T& choose(const std::map<std::string, T>& choices, const std::string& name,
@@ -64,120 +60,12 @@ std::size_t activation_number(const Kernels& kernels, const std::string& name) {
     return choose(numbers, name, "unknown activation");
 }
 
-// -- building ---------------------------------------------------------------------------------
-
-// Where a weight leads from and to, in an architecture whose weights lie in one flat vector: those
-// from covariates of all units, then those from the hidden units of each layer.
-class Wiring {
-   public:
-    Wiring(std::size_t n_covariates, const std::vector<long long>& hidden, std::size_t outputs,
-           bool input_skip)
-        : covariates(n_covariates) {
-        for (long long width : hidden) {
-            require(width >= 0 && width < (1LL << 31), "widths must not be negative");
-            widths.push_back(static_cast<std::size_t>(width));
-        }
-        widths.push_back(outputs);
-        for (std::size_t width : widths) {
-            starts.push_back(units);
-            units += width;
-        }
-        fed_units = input_skip ? units : widths[0];
-        require(units + covariates < (std::size_t{1} << 31), "too many units and covariates");
-    }
-
-    std::size_t covariates, units = 0;
-
-    // Source and target; sources count the covariates, then the units.
-    std::pair<std::size_t, std::size_t> ends(long long slot) const {
-        require(slot >= 0, "an edge outside the network");
-        std::size_t at = static_cast<std::size_t>(slot);
-        if (at < fed_units * covariates) return {at % covariates, at / covariates};
-        at -= fed_units * covariates;
-        for (std::size_t layer = 1; layer < widths.size(); ++layer) {
-            const std::size_t below = widths[layer - 1], size = widths[layer] * below;
-            if (at < size)
-                return {covariates + starts[layer - 1] + at % below, starts[layer] + at / below};
-            at -= size;
-        }
-        throw std::invalid_argument("an edge outside the network");
-    }
-
-   private:
-    std::vector<std::size_t> widths, starts;
-    std::size_t fed_units = 0;
-};
-
-// One draw: its edges by target, and the units that lead to an output.
-class Draw {
-   public:
-    explicit Draw(const Wiring& wiring)
-        : wiring(wiring), first(wiring.units + 1), leads(wiring.units), number(wiring.units) {}
-
-    void read(const long long* slots, std::size_t n_edges, std::size_t outputs) {
-        ends.clear();
-        std::fill(first.begin(), first.end(), 0);
-        for (std::size_t e = 0; e < n_edges; ++e) {
-            ends.push_back(wiring.ends(slots[e]));
-            ++first[ends.back().second + 1];
-        }
-        for (std::size_t u = 0; u < wiring.units; ++u) first[u + 1] += first[u];
-        order.resize(n_edges);
-        std::vector<std::size_t> next(first.begin(), first.end() - 1);
-        for (std::size_t e = 0; e < n_edges; ++e) order[next[ends[e].second]++] = e;
-        for (std::size_t u = 0; u < wiring.units; ++u) leads[u] = u + outputs >= wiring.units;
-        for (std::size_t u = wiring.units; u-- > 0;)
-            for (std::size_t k = first[u]; leads[u] && k < first[u + 1]; ++k) {
-                const std::size_t source = ends[order[k]].first;
-                if (source >= wiring.covariates) leads[source - wiring.covariates] = 1;
-            }
-    }
-
-    // Calls use(covariate) for each edge from a covariate that leads to an output.
-    template <class Use>
-    void covariates(Use use) const {
-        for (const auto& [source, target] : ends)
-            if (leads[target] && source < wiring.covariates) use(source);
-    }
-
-    // `position` says where each covariate stands among the used ones.
-    void append_to(Networks& net, const std::vector<std::int32_t>& position, const double* weights,
-                   const double* biases, std::size_t given) {
-        std::size_t n_units = 0;
-        for (std::size_t u = 0; u < wiring.units; ++u) {
-            if (!leads[u]) continue;
-            number[u] = net.used.size() + n_units++;
-            net.bias.push_back(biases[u]);
-            net.given_unit.push_back(u);
-            for (std::size_t k = first[u]; k < first[u + 1]; ++k) {
-                const std::size_t source = ends[order[k]].first;
-                net.source.push_back(
-                    source < wiring.covariates
-                        ? position[source]
-                        : static_cast<std::int32_t>(number[source - wiring.covariates]));
-                net.weight.push_back(weights[order[k]]);
-                net.given_edge.push_back(given + order[k]);
-            }
-            net.first_edge.push_back(net.source.size());
-        }
-        net.first_unit.push_back(net.bias.size());
-        net.most_units = std::max(net.most_units, n_units);
-    }
-
-   private:
-    const Wiring& wiring;
-    std::vector<std::pair<std::size_t, std::size_t>> ends;
-    std::vector<std::size_t> first, order;
-    std::vector<char> leads;
-    std::vector<std::size_t> number;
-};
-
-Networks make_networks(const Wiring& wiring, std::size_t outputs, const Longs& slots,
-                       const Doubles& weights, const Longs& ends, const Doubles& biases) {
+FlatDraws draws_of(const Longs& slots, const Doubles& weights, const Longs& ends,
+                   const Doubles& biases, std::size_t units) {
     const auto n_draws = static_cast<std::size_t>(ends.size());
     require(slots.size() == weights.size(), "one weight for each edge");
     require(biases.ndim() == 2 && static_cast<std::size_t>(biases.shape(0)) == n_draws &&
-                static_cast<std::size_t>(biases.shape(1)) == wiring.units,
+                static_cast<std::size_t>(biases.shape(1)) == units,
             "biases must be (draws, units)");
     long long before = 0;
     for (std::size_t d = 0; d < n_draws; ++d) {
@@ -185,38 +73,8 @@ Networks make_networks(const Wiring& wiring, std::size_t outputs, const Longs& s
         before = ends.data()[d];
     }
     require(before == slots.size(), "the last draw must end with the edges");
-
-    Networks net;
-    net.draws = n_draws;
-    net.covariates = wiring.covariates;
-    net.outputs = outputs;
-    Draw draw(wiring);
-    const auto read = [&](std::size_t d) {
-        const long long from = d ? ends.data()[d - 1] : 0;
-        draw.read(slots.data() + from, static_cast<std::size_t>(ends.data()[d] - from), outputs);
-        return from;
-    };
-    std::vector<std::int32_t> position(wiring.covariates, -1);
-    for (std::size_t d = 0; d < n_draws; ++d) {
-        read(d);
-        draw.covariates([&](std::size_t covariate) { position[covariate] = 0; });
-    }
-    for (std::size_t c = 0; c < wiring.covariates; ++c)
-        if (position[c] == 0) {
-            position[c] = static_cast<std::int32_t>(net.used.size());
-            net.used.push_back(c);
-        }
-    net.first_unit.push_back(0);
-    net.first_edge.push_back(0);
-    for (std::size_t d = 0; d < n_draws; ++d) {
-        const long long from = read(d);
-        draw.append_to(net, position, weights.data() + from, biases.data() + d * wiring.units,
-                       static_cast<std::size_t>(from));
-    }
-    return net;
+    return {n_draws, slots.data(), weights.data(), ends.data(), biases.data()};
 }
-
-// -- classes and functions --------------------------------------------------------------------
 
 Rows rows_of(const Doubles& x, std::size_t covariates) {
     require(x.ndim() == 2 && static_cast<std::size_t>(x.shape(1)) == covariates,
@@ -239,8 +97,9 @@ class PyNetworks {
         require(covariates < (std::size_t{1} << 31), "too many covariates");
         const std::size_t number = activation_number(kernels, activation);
         const Wiring wiring(covariates, hidden, outputs, input_skip);
+        const FlatDraws draws = draws_of(slots, weights, ends, biases, wiring.units);
         py::gil_scoped_release release;
-        net = make_networks(wiring, outputs, slots, weights, ends, biases);
+        net = make_networks(wiring, outputs, draws);
         net.activation = number;
         net.constant = constant;
     }
