@@ -129,7 +129,12 @@ def test_a_fit_warns_of_a_readable_network_that_predicts_much_worse(table, numbe
 
 
 @pytest.mark.parametrize(
-    ("difference", "words"), [(2.0, "0.020 a row lower"), (-2.0, "0.020 a row higher")]
+    ("difference", "words"),
+    [
+        (2.0, "0.020 a row lower than that of all draws"),
+        (-2.0, "0.020 a row higher than that of all draws"),
+        (0.04, "a row within 0.001 of that of all draws"),
+    ],
 )
 def test_the_price_of_reading_says_which_way_it_goes(difference, words):
     assert words in ReadingPrice(difference, 1.0, 100).words

@@ -32,6 +32,18 @@ def test_a_curve_is_the_mean_effect_within_its_band(explanation):
     assert band[:, 1].min() == pytest.approx(effect.summary.lower.min())
 
 
+def test_of_many_outputs_the_three_largest_effects_have_bands():
+    network = network_of(60, v=3, m=5, name="x{}")
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    effect = explain_global(network, x, n_draws=20, random_state=0).effect("x1", "average")
+    ax = effect_curve(effect)
+    sizes = np.ptp(effect.summary.mean, axis=0)
+    tops = [band.get_paths()[0].vertices[:, 1].max() for band in ax.collections]
+    expected = effect.summary.upper.max(axis=0)[np.argsort(-sizes)[:3]]
+    np.testing.assert_allclose(sorted(tops), sorted(expected))
+    assert "bands of the 3 largest" in ax.get_xlabel()
+
+
 def test_the_rug_shows_where_data_are(explanation):
     ax = effect_curve(explanation.effect("x0", "average"))
     rug = next(line for line in ax.lines if line.get_marker() == "|")

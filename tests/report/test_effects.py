@@ -11,7 +11,7 @@ from islab.explain.importance import joint_effect
 from islab.plots.style import on_one_line
 from islab.report import render_report
 from islab.report.charts import Scale, apart, left_of
-from islab.report.effects import effect_charts, effects_of, pair_chart
+from islab.report.effects import colour, effect_charts, effects_of, pair_chart
 from islab.report.variables import training_ranges
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
@@ -52,6 +52,21 @@ def test_a_curve_and_its_band_are_those_of_the_effect(everything):
     there, back = np.split(values(chart.y, band.numbers[1::2]), 2)
     np.testing.assert_allclose(there, effect.summary.lower[:, 0], atol=atol)
     np.testing.assert_allclose(back[::-1], effect.summary.upper[:, 0], atol=atol)
+
+
+def test_of_many_outputs_the_three_largest_effects_have_bands():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    y = x[:, :1] * np.array([1.0, -5.0, 0.2, 4.0, 3.0]) + 0.1 * rng.normal(size=(200, 5))
+    model = ISLaBRegressor(
+        hidden_layer_sizes=(), max_epochs=60, n_restarts=1, random_state=0, posterior="independent"
+    ).fit(x, y)
+    effect = model.explain_global(x).effect("x0")
+    (chart,) = effect_charts([effect])
+    assert len(marks(chart, "line", "trace")) == 5
+    assert {mark.css for mark in marks(chart, "area", "spread")} == {
+        f"spread {colour(k)}" for k in (1, 3, 4)
+    }
 
 
 def test_the_rug_is_where_the_data_are(everything):

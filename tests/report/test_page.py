@@ -256,14 +256,6 @@ def test_the_sum_names_the_typical_row(page):
     assert "at the typical row" in page.locator("#sum").text_content()
 
 
-def test_a_narrow_screen_needs_no_sideways_scrolling(page):
-    wide = page.viewport_size
-    page.set_viewport_size({"width": 360, "height": 700})
-    width = page.evaluate("document.documentElement.scrollWidth")
-    page.set_viewport_size(wide)
-    assert width <= 360
-
-
 def test_a_date_starts_from_its_row_and_changes_by_month(tab, tmp_path):
     """A month is set by its middle, but a row starts where its own day is."""
     rng = np.random.default_rng(0)
@@ -282,31 +274,3 @@ def test_a_date_starts_from_its_row_and_changes_by_month(tab, tmp_path):
     month.select_option(label="July")
     july = tab.locator(".output-line strong").first.text_content()
     assert float(july.replace("\N{MINUS SIGN}", "-")) < -4
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_is_cut(page, width):
-    """Words of pictures lie inside them, the output inside the graph's box."""
-    cut = """() => {
-      const inside = (part, whole) => {
-        const a = part.getBoundingClientRect(), b = whole.getBoundingClientRect();
-        return a.left >= b.left - 1 && a.right <= b.right + 1;
-      };
-      const texts = [...document.querySelectorAll("svg.chart text")];
-      const nodes = [...document.querySelectorAll("#graph .node")];
-      const box = document.querySelector(".graph-box");
-      return [
-        texts.length, nodes.length,
-        texts.filter((text) => !inside(text, text.closest("svg"))).map((t) => t.textContent),
-        nodes.filter((node) => !inside(node, box)).map((node) => node.textContent),
-        document.documentElement.scrollWidth,
-      ];
-    }"""
-    before = page.viewport_size
-    page.set_viewport_size({"width": width, "height": 900})
-    n_texts, n_nodes, cut_texts, cut_nodes, needed = page.evaluate(cut)
-    page.set_viewport_size(before)
-    assert n_texts > 20
-    assert n_nodes > 3
-    assert cut_texts == cut_nodes == []
-    assert needed <= width

@@ -191,11 +191,11 @@ class ReadingPrice:
     @property
     def words(self) -> str:
         """One line to print."""
+        size, error = f"{abs(self.difference) / self.n_rows:.3f}", f"{self.se / self.n_rows:.3f}"
         side = "lower" if self.difference >= 0 else "higher"
-        return (
-            f"log predictive density {abs(self.difference) / self.n_rows:.3f} a row {side} than "
-            f"that of all draws (SE {self.se / self.n_rows:.3f})"
-        )
+        if float(size) == 0:
+            return f"log predictive density a row within 0.001 of that of all draws (SE {error})"
+        return f"log predictive density {size} a row {side} than that of all draws (SE {error})"
 
 
 @dataclass(frozen=True)

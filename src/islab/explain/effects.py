@@ -78,6 +78,11 @@ class Effect:
         """(points, outputs)"""
         return summarise(self.draws, self.level)
 
+    def clearest(self, most: int) -> Index:
+        """Positions of the outputs on which the effect is largest, at most so many."""
+        size = np.ptp(self.summary.mean, axis=0)
+        return np.argsort(-size, kind="stable")[:most]
+
     def to_frame(self) -> pd.DataFrame:
         """A line for each value and output: effect, sd and interval."""
         import pandas as pd

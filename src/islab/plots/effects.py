@@ -35,6 +35,7 @@ LONGEST_LEVEL = 14
 MOST_LEVELS = 12
 MOST_TICKS = 400
 FEW_VALUES = 6
+MOST_BANDS = 3  # more on top of each other cannot be told apart
 COLUMNS = 3
 KINDS = {
     "average": "0 is the mean over the rows",
@@ -57,32 +58,41 @@ def effect_curves(effects: Sequence[Effect], *, ax: Any = None) -> Any:
     axes, or array of axes (effects,)
     """
     if not effects:
-        panel = fresh_axes(ax, 4, 1.2)
-        panel.set_axis_off()
-        panel.text(0.5, 0.5, "No variable is used.", ha="center", color=MUTED)
-        return panel
-    if ax is None:
-        columns = min(COLUMNS, len(effects))
-        grid = axes_grid(None, -(-len(effects) // columns), columns, 3.7, 2.9).ravel()
-    else:
-        grid = axes_grid(ax, 1, len(effects), 3.7, 2.9).ravel()
-    for panel, effect in zip(grid, effects, strict=False):
+        return _nothing(ax, "No variable is used.")
+    panels = _panels(ax, len(effects), COLUMNS, 3.7, 2.9)
+    for panel, effect in zip(panels, effects, strict=True):
         effect_curve(effect, ax=panel)
-        if panel is not grid[0] and panel.get_legend() is not None:
+        if panel is not panels[0] and panel.get_legend() is not None:
             panel.get_legend().remove()
-    for panel in grid[len(effects) :]:
-        panel.set_axis_off()
     # On one scale, so that sizes can be compared.
-    ends = np.array([panel.get_ylim() for panel in grid[: len(effects)]])
-    for panel in grid[: len(effects)]:
+    ends = np.array([panel.get_ylim() for panel in panels])
+    for panel in panels:
         panel.set_ylim(ends[:, 0].min(), ends[:, 1].max())
-    return grid[0] if len(effects) == 1 else grid[: len(effects)]
+    return panels[0] if len(panels) == 1 else panels
+
+
+def _nothing(ax: Any, words: str) -> Any:
+    """Axes that only say that there is nothing to draw."""
+    panel = fresh_axes(ax, 4, 1.2)
+    panel.set_axis_off()
+    panel.text(0.5, 0.5, words, ha="center", color=MUTED)
+    return panel
+
+
+def _panels(ax: Any, count: int, most_columns: int, width: float, height: float) -> Any:
+    """So many axes: new ones in rows, or those given."""
+    columns = min(most_columns, count) if ax is None else count
+    grid = axes_grid(ax, -(-count // columns), columns, width, height).ravel()
+    for panel in grid[count:]:
+        panel.set_axis_off()
+    return grid[:count]
 
 
 def effect_curve(effect: Effect, *, ax: Any = None) -> Any:
     """Draws one effect: a curve and its band over a rug of the data, or points with intervals.
 
-    Several outputs are lines of different colours.
+    Several outputs are lines of different colours; of more than three, those on which the effect
+    is largest have bands.
 
     Parameters
     ----------
@@ -106,7 +116,9 @@ def effect_curve(effect: Effect, *, ax: Any = None) -> Any:
     words = families.likelihood(effect.likelihood).words
     name = "effect" if len(effect.outputs) > 1 else f"effect on {shown(effect.outputs[0], 20)}"
     ax.set_ylabel(f"effect on {words.predictor}" if words.predictor else name, fontsize=8.5)
-    ax.set_xlabel(KINDS[effect.kind], fontsize=7.5)
+    few = not effect.is_category and len(effect.outputs) > MOST_BANDS
+    bands = f"\nbands of the {MOST_BANDS} largest" if few else ""
+    ax.set_xlabel(KINDS[effect.kind] + bands, fontsize=7.5)
     ax.xaxis.label.set_color(MUTED)
     ax.tick_params(labelsize=8)
     if len(effect.outputs) > 1:
@@ -119,7 +131,8 @@ def _curve(ax: Any, effect: Effect, output: int, colour: str, label: str | None)
     known = ~np.isnan(values)
     x = values[known]
     lower, upper = summary.lower[known, output], summary.upper[known, output]
-    ax.fill_between(x, lower, upper, color=colour, alpha=0.2, linewidth=0, zorder=2)
+    if output in effect.clearest(MOST_BANDS):
+        ax.fill_between(x, lower, upper, color=colour, alpha=0.2, linewidth=0, zorder=2)
     ax.plot(x, summary.mean[known, output], color=colour, linewidth=1.7, zorder=3, label=label)
     if output == 0 and len(x) <= FEW_VALUES:
         ax.set_xticks(x, [number(value) for value in x])
@@ -211,17 +224,11 @@ def joint_effects(effects: Sequence[JointEffect], *, ax: Any = None) -> Any:
     axes, or array of axes (pairs,)
     """
     if not effects:
-        panel = fresh_axes(ax, 4, 1.2)
-        panel.set_axis_off()
-        panel.text(0.5, 0.5, "No two variables interact noticeably.", ha="center", color=MUTED)
-        return panel
-    columns = min(2, len(effects)) if ax is None else len(effects)
-    grid = axes_grid(ax, -(-len(effects) // columns), columns, 4.6, 3.4).ravel()
-    for panel, effect in zip(grid, effects, strict=False):
+        return _nothing(ax, "No two variables interact noticeably.")
+    panels = _panels(ax, len(effects), 2, 4.6, 3.4)
+    for panel, effect in zip(panels, effects, strict=True):
         _joint(panel, effect)
-    for panel in grid[len(effects) :]:
-        panel.set_axis_off()
-    return grid[0] if len(effects) == 1 else grid[: len(effects)]
+    return panels[0] if len(panels) == 1 else panels
 
 
 def _joint(ax: Any, effect: JointEffect) -> None:

@@ -12,7 +12,7 @@ from islab.core import families
 from islab.core.arrays import Float, Mask
 from islab.explain.grids import date_names
 from islab.explain.importance import LEAST_SHARE, OTHERS, joint_effect
-from islab.plots.effects import COLOURS, FEW_VALUES, MOST_LEVELS
+from islab.plots.effects import COLOURS, FEW_VALUES, MOST_BANDS, MOST_LEVELS
 from islab.plots.style import number, on_one_line
 from islab.report.bars import Bar, placed
 from islab.report.charts import BOTTOM, RIGHT, TOP, Chart, Mark, Scale, apart, around, left_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from islab.explain import GlobalExplanation
     from islab.explain.effects import Effect
-    from islab.explain.importance import JointEffect
+    from islab.explain.importance import Importance, JointEffect
 
 WIDTH, HEIGHT = 330, 210
 MOST_EFFECTS = 12
@@ -89,7 +89,7 @@ def effects_of(
         key=[(colour(k), on_one_line(name)) for k, name in enumerate(first.outputs) if several],
         charts=effect_charts(effects),
         n_used=len(used),
-        **share_bars(everything.importance.to_frame()),
+        **share_bars(everything.importance),
         interactions=pairs[pairs["share"] >= SMALLEST_SHARE],
         n_weak=int((pairs["share"] < SMALLEST_SHARE).sum()),
         others=float(shares.get(OTHERS[0], 0.0)),
@@ -162,7 +162,8 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
             for part in (summary.lower, summary.mean, summary.upper)
         )
         around_curve = tuple(np.concatenate([lower, upper[::-1]]).ravel())
-        marks.append(Mark("area", f"spread {colour(k)}", around_curve))
+        if k in effect.clearest(MOST_BANDS):
+            marks.append(Mark("area", f"spread {colour(k)}", around_curve))
         marks.append(Mark("line", f"trace {colour(k)}", tuple(mean.ravel())))
         if not known.all():
             where = x.end - 4.0 * (1 + k)
@@ -183,19 +184,9 @@ def _curve_chart(effect: Effect, shared: Float) -> Chart:
     if not known.all():
         x_ticks = [tick for tick in x_ticks if tick[0] < x.end - 60] + [(x.end - 4, "missing")]
     name = on_one_line(effect.variable)
-    return Chart(
-        title=name,
-        label=f"Effect of {name}, with its credible band.",
-        width=WIDTH,
-        height=HEIGHT,
-        x=x,
-        y=y,
-        x_name=PLACES[effect.kind],
-        x_ticks=apart(x_ticks),
-        y_ticks=y.ticks(),
-        marks=marks,
-        cut=True,
-    )
+    label = f"Effect of {name}, with its credible band."
+    found = Chart(name, label, WIDTH, HEIGHT, x, y, PLACES[effect.kind], marks=marks, cut=True)
+    return replace(found, x_ticks=apart(x_ticks), y_ticks=y.ticks())
 
 
 def _point(where: float, y: Scale, summary: Any, point: int, output: int) -> list[Mark]:
@@ -246,26 +237,19 @@ def _levels_chart(effect: Effect, shared: Float) -> Chart:
         ]
         marks += [Mark("dot", f"point {css}", pair) for pair in zip(mean, places, strict=True)]
     name = on_one_line(effect.variable)
-    return Chart(
-        title=name,
-        label=f"Effects of the levels of {name}, with credible intervals and shares of the rows.",
-        width=WIDTH,
-        height=height,
-        x=x,
-        y=y,
-        x_name=PLACES[effect.kind],
-        x_ticks=x.ticks(3),
-        y_ticks=[(float(y(k)), text) for k, text in enumerate(names)],
-        marks=marks,
-        cut=True,
-    )
+    label = f"Effects of the levels of {name}, with credible intervals and shares of the rows."
+    levels = [(float(y(k)), text) for k, text in enumerate(names)]
+    found = Chart(name, label, WIDTH, height, x, y, PLACES[effect.kind], marks=marks, cut=True)
+    return replace(found, x_ticks=x.ticks(3), y_ticks=levels)
 
 
-def share_bars(importance: pd.DataFrame) -> dict[str, Any]:
+def share_bars(importance: Importance) -> dict[str, Any]:
     """Shares of the predictor's variance in percent, the largest first."""
-    shown = importance[importance["share"].abs() >= SMALLEST_SHARE].head(MOST_SHARES)
+    frame = importance.to_frame()
+    shown = frame[frame["share"].abs() >= SMALLEST_SHARE].head(MOST_SHARES)
     parts = (100 * shown[name].to_numpy() for name in ("share", "share_lower", "share_upper"))
-    found = placed([on_one_line(term) for term in shown["term"]], *parts)
+    names = {" x ".join(term): " \N{MULTIPLICATION SIGN} ".join(term) for term in importance.terms}
+    found = placed([on_one_line(names[term]) for term in shown["term"]], *parts)
     return {"shares": found["bars"], "zero": found["zero"]}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -16,6 +17,7 @@ from islab.plots.effects import COLOURS as SERIES
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+WORD_ENDS = r"(?<=[_/.-])(?=[^\W\d_])"
 COLOURS = ("POSITIVE", "NEGATIVE", "INK", "MUTED", "FAINT", "PAPER")
 LIGHT = {
     **{name.lower(): getattr(style, name) for name in COLOURS},
@@ -66,6 +68,7 @@ def _environment() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= {"number": style.number, "percent": percent, "printable": printable}
+    environment.filters["breakable"] = breakable
     environment.globals |= {
         "css": Markup(_own_file("page.css")),
         "light": LIGHT,
@@ -78,6 +81,13 @@ def _environment() -> Environment:
 def percent(share: float) -> str:
     """A share in percent with one digit, 0 without a sign."""
     return f"{round(100 * share, 1) + 0.0:.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def breakable(name: str) -> Any:
+    """A name, escaped, that lines may break where its words end, as in ``humidity_at_3pm``."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(re.split(WORD_ENDS, name))
 
 
 def _own_file(name: str) -> str:

@@ -37,8 +37,8 @@ MOST_LINES = 100
 MOST_COVARIATES = 40
 MOST_SETTINGS = 40
 MODELS = {
-    "full": "average over the posterior, as predict gives it",
-    "median": "median network, as in the graph",
+    "full": "full model",
+    "median": "median network",
 }
 
 

@@ -21,6 +21,12 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/* A name that lines may break where its words end, as in humidity_at_3pm. */
+function breakable(name) {
+  const parts = name.split(/(?<=[_/.-])(?=\p{L})/u);
+  return parts.flatMap((part, k) => (k ? [document.createElement("wbr"), part] : [part]));
+}
+
 /* Three digits and a proper minus, as in Python. */
 function shown(value) {
   if (value === 0) return "0";
@@ -100,6 +106,13 @@ function probability(value) {
         "Click it again, or press Esc, to see all.";
   }
 
+  const wide = () => {
+    const box = graph.parentElement;
+    document.getElementById("graph-wide").hidden = box.scrollWidth <= box.clientWidth;
+  };
+  addEventListener("resize", wide);
+  wide();
+
   let current = null;
   const toggle = (group) => choose((current = current === group ? null : group));
 
@@ -160,7 +173,7 @@ function probability(value) {
 
   const controls = settings.map((setting, number) => {
     const id = `setting-${number}`;
-    const label = element("label", { for: id, id: `${id}-label` }, setting.name);
+    const label = element("label", { for: id, id: `${id}-label` }, ...breakable(setting.name));
     if (setting.kind === "category") {
       const options = setting.levels.map((level, k) => element("option", { value: k }, level));
       const select = element("select", { id }, ...options);
@@ -267,7 +280,7 @@ function probability(value) {
     const at = (value) => ((value - from) / reach) * 100;
     return bars.map(({ name, size, lower, upper }) =>
       element("li", { class: size >= 0 ? "positive" : "negative" },
-        element("span", { class: "name" }, name),
+        element("span", { class: "name" }, ...breakable(name)),
         element("span", { class: "track" },
           element("i", { class: "zero", style: { left: `${at(0)}%` } }),
           element("i", { class: "bar", style: {

@@ -70,18 +70,18 @@ def chosen_rows(
         if len(numbers) > MOST_ROWS:
             raise ValueError(f"Got {len(numbers)} rows, expected at most {MOST_ROWS}.")
         return dict.fromkeys(numbers, "")
-    names = ("the highest prediction", "the lowest prediction")
+    names = ("the highest prediction", "the lowest prediction", "the median prediction")
     certain = response[:, 0]
     if classes:
-        names = ("the surest prediction", "the most uncertain prediction")
+        names = ("the surest prediction", "the most uncertain prediction", "of median certainty")
         certain = response.max(axis=1)
     reasons: dict[int, str] = {}
     if surprise is not None:
         reasons[int(surprise.argmax())] = "the largest error"
-    for row, reason in zip((int(certain.argmax()), int(certain.argmin())), names, strict=True):
-        reasons.setdefault(row, reason)
     middle = int(np.argsort(certain, kind="stable")[len(certain) // 2])
-    reasons.setdefault(middle, "a typical row")
+    places = (int(certain.argmax()), int(certain.argmin()), middle)
+    for row, reason in zip(places, names, strict=True):
+        reasons.setdefault(row, reason)
     return reasons
 
 
