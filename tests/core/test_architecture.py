@@ -11,22 +11,45 @@ from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.network import forward
 
-WIDTHS = st.lists(st.integers(0, 3), max_size=3).map(tuple)
-
-
 ACTIVATIONS = families.activations()
 
 
 def architectures(activations=ACTIVATIONS):
-    """Small networks, with and without skip, hidden layers, hidden units and covariates."""
+    """Small networks, with and without skip, hidden layers, hidden units and covariates.
+
+    Layers have one activation, or each its own.
+    """
+    name = st.sampled_from(activations)
+    layers = st.lists(st.tuples(st.integers(0, 3), name), max_size=3)
     return st.builds(
-        Architecture,
+        lambda layers, one, **others: Architecture(
+            hidden=tuple(width for width, _ in layers),
+            activation=one or tuple(own for _, own in layers) or activations[0],
+            **others,
+        ),
+        layers=layers,
+        one=st.one_of(name, name, st.none()),
         n_covariates=st.integers(0, 3),
-        hidden=WIDTHS,
         n_outputs=st.integers(1, 2),
         input_skip=st.booleans(),
-        activation=st.sampled_from(activations),
     )
+
+
+def test_layers_that_share_an_activation_have_one_name():
+    assert Architecture(2, (3, 3), 1, activation=("tanh", "tanh")).activation == "tanh"
+
+
+def test_each_hidden_layer_has_the_activation_of_its_place():
+    net = Architecture(2, (3, 3), 1, activation=("tanh", "relu"))
+    assert [own.name for own in net.activations] == ["tanh", "relu"]
+    assert not net.piecewise_linear
+    assert net.keep_units([np.zeros(3, bool), np.ones(3, bool)]).architecture.piecewise_linear
+
+
+@pytest.mark.parametrize("names", [(), ("relu",), ("relu", "tanh", "relu")])
+def test_other_than_one_activation_for_each_layer_is_refused(names):
+    with pytest.raises(ValueError, match="one for each of 2 hidden layers"):
+        Architecture(2, (3, 3), 1, activation=names)
 
 
 def ends_of_weights(net, labels=None):

@@ -42,7 +42,8 @@ def predict_by_hand(net, weights, biases, row):
             bias + sum(weights[w] * value for w, value in zip(wires, inputs, strict=True))
             for bias, wires in zip(biases[units], index, strict=True)
         ]
-        hidden = [BY_HAND[net.activation](z) for z in sums]
+        if layer < len(net.hidden):
+            hidden = [BY_HAND[net.activation_names[layer]](z) for z in sums]
     return sums
 
 

@@ -137,8 +137,9 @@ def test_slopes_hold_as_far_as_the_reach_and_no_further(make_network, make_rows)
     assert np.isfinite(found.reach).any()
 
 
-def test_the_region_ends_where_some_slope_changes(make_network, make_rows):
-    network = make_network(activation="relu")
+@pytest.mark.parametrize("activation", ["relu", ("identity", "relu")])
+def test_the_region_ends_where_some_slope_changes(make_network, make_rows, activation):
+    network = make_network(activation=activation)
     x = make_rows(network, 10)
     found = explain_local(network, x, draws=at_mean(network))
     above = found.reach[1]
@@ -149,7 +150,8 @@ def test_the_region_ends_where_some_slope_changes(make_network, make_rows):
     from islab.core.network import preactivations
 
     sums = preactivations(network.architecture, network.mean_weights(), network.bias_mu, z)
-    hidden = sums[:, : sum(network.architecture.hidden)] > 0
+    layers = zip(network.architecture.activations, network.architecture.units, strict=False)
+    hidden = np.concatenate([own.slope(sums[:, units]) for own, units in layers], axis=1)
     assert (hidden[0] != hidden[1]).sum() == 1
 
 

@@ -18,6 +18,7 @@ CASES = [("leaky_relu", likelihood) for likelihood in families.likelihoods()]
 CASES += [
     (activation, "bernoulli") for activation in families.activations() if activation != "leaky_relu"
 ]
+CASES += [(("tanh", "relu"), "gaussian")]
 each_case = pytest.mark.parametrize(("activation", "likelihood"), CASES)
 
 

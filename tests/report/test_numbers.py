@@ -85,6 +85,15 @@ def test_predictions_and_contributions_are_pythons(scripted, likelihood, n_outpu
         assert_close([part["upper"] for part in each], parts.upper[row])
 
 
+@pytest.mark.parametrize("activations", [("tanh", "relu"), ("relu", "identity")])
+def test_contributions_are_pythons_where_layers_have_their_own_activations(scripted, activations):
+    network = network_of(2, activations, "gaussian")
+    rows = rows_of(network)
+    parts = in_python(network, rows).contribution_summary
+    for row, found in enumerate(in_browser(scripted, network, rows)):
+        assert_close([part["mean"] for part in found["contributions"]], parts.mean[row])
+
+
 def test_draws_of_a_flow_are_pythons(scripted):
     network = network_of(2, "leaky_relu", "gaussian", flow=True)
     rows = rows_of(network, 1)

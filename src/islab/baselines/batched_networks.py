@@ -12,7 +12,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core import families
 from islab.core.architecture import Architecture, Block
 from islab.core.arrays import Float
 
@@ -67,17 +66,17 @@ class Pass:
         spread: Spread | None = None,
     ) -> None:
         self.net, self.weights, self.scales, self.spread = net, weights, scales, spread
-        self.activation = families.activation(net.activation)
         self.n_rows = len(x)
         self.sources: dict[Block, Float] = {}
         self.sent: dict[Block, Float] = {}
         self.z: list[Float] = []
         self.sd: list[Float] = []
-        for units, blocks in zip(net.units, _blocks(net), strict=True):
+        for layer, (units, blocks) in enumerate(zip(net.units, _blocks(net), strict=True)):
             mean = biases[:, None, units]
             variance = np.zeros(()) if spread is None else spread.biases[:, None, units]
             for block, inputs in blocks:
-                source = self.activation.value(self.z[-1]) if block.source == "hidden" else x
+                hidden = block.source == "hidden"
+                source = net.activations[layer - 1].value(self.z[-1]) if hidden else x
                 sent = source if scales is None else source * scales[..., inputs]
                 mean = mean + sent @ _turned(block.view(weights))
                 if spread is not None:
@@ -116,7 +115,7 @@ class Pass:
                 if block.source == "hidden":
                     by_hidden, hidden = by_sent, self.sources[block]
             if layer:
-                flow = by_hidden * self.activation.slope(self.z[layer - 1], hidden)
+                flow = by_hidden * net.activations[layer - 1].slope(self.z[layer - 1], hidden)
         return slopes
 
     def _empty_slopes(self, flow: Float) -> Slopes:

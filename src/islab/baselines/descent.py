@@ -348,8 +348,8 @@ def first_guess(plan: Plan, rng: np.random.Generator) -> Float:
     net, likelihood = plan.architecture, families.likelihood(plan.likelihood)
     guess = Posterior.initialise(net, rng, Initial(), plan.likelihood)
     guess.bias_mu[net.units[-1]] = likelihood.initial_bias(plan.problem.y)
-    activation = families.activation(net.activation)
     for layer in range(1, net.n_layers):
+        activation = net.activations[layer - 1]
         weights = net.hidden_block(layer).view(guess.mu)
         weights *= activation.gain
         guess.bias_mu[net.units[layer]] -= activation.rest * weights.sum(axis=1)

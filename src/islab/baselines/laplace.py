@@ -50,7 +50,7 @@ def ggn_diagonal(net: Architecture, theta: Float, x: Float, roots: Float) -> Flo
     by_bias[...] = squared.sum(axis=2)
     net.covariate_matrix(by_weight)[...] = squared[:, : net.n_covariate_rows] @ x**2
     for layer in range(1, net.n_layers):
-        sent = families.activation(net.activation).value(z[:, net.units[layer - 1]])
+        sent = net.activations[layer - 1].value(z[:, net.units[layer - 1]])
         net.hidden_block(layer).view(by_weight)[...] = squared[:, net.units[layer]] @ sent**2
     return found
 

@@ -77,8 +77,9 @@ class Architecture:
     n_outputs : int
     input_skip : bool
         Whether the covariates enter every layer or only the first.
-    activation : str
-        Name of the hidden units' activation; the output layer is linear.
+    activation : str or tuple of str
+        Name of the hidden units' activation, or one for each hidden layer; the output layer is
+        linear.
 
     Examples
     --------
@@ -90,7 +91,7 @@ class Architecture:
     hidden: tuple[int, ...]
     n_outputs: int
     input_skip: bool = True
-    activation: str = "leaky_relu"
+    activation: str | tuple[str, ...] = "leaky_relu"
 
     def __post_init__(self) -> None:
         try:
@@ -99,12 +100,48 @@ class Architecture:
             raise ValueError(
                 f"Got hidden={self.hidden!r}, expected whole numbers such as (20, 20)."
             ) from None
-        families.activation(self.activation)
+        self._name_activations()
         if self.n_covariates < 0 or self.n_outputs < 1 or any(h < 0 for h in self.hidden):
             raise ValueError(
                 f"Got n_covariates={self.n_covariates}, hidden={self.hidden}, "
                 f"n_outputs={self.n_outputs}, expected non-negative sizes and at least one output."
             )
+
+    def _name_activations(self) -> None:
+        """Checks the names of activations; one name stands for layers that share it."""
+        if isinstance(self.activation, str):
+            families.activation(self.activation)
+            return
+        names = tuple(families.activation(name).name for name in self.activation)
+        if not names or (self.hidden and len(names) != len(self.hidden)):
+            raise ValueError(
+                f"Got activation={names!r}, expected one name, or one for each of "
+                f"{len(self.hidden)} hidden layers."
+            )
+        object.__setattr__(self, "activation", names[0] if len({*names}) == 1 else names)
+
+    @property
+    def activations(self) -> tuple[families.Activation, ...]:
+        """Of each hidden layer."""
+        return tuple(families.activation(name) for name in self.activation_names)
+
+    @property
+    def activation_names(self) -> tuple[str, ...]:
+        """Name of each hidden layer's activation."""
+        n_hidden, names = len(self.hidden), self.activation
+        return (names,) * n_hidden if isinstance(names, str) else names[:n_hidden]
+
+    @property
+    def kernel(self) -> families.Kernel | None:
+        """The compiled version of the activation that all layers share, if there is one."""
+        named = isinstance(self.activation, str)
+        return families.activation(self.activation).kernel if named else None
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether its networks are exactly linear around each row."""
+        layers = zip(self.activations, self.hidden, strict=True)
+        return all(each.piecewise_linear for each, width in layers if width)
 
     @property
     def n_layers(self) -> int:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index
 from islab.core.integration import integrated_contributions
@@ -179,8 +178,7 @@ class DrawnNetworks:
                 f"Got {len(start)} starts for {len(end)} rows, expected one, or one for each row."
             )
         net = self.architecture
-        bent = families.activation(net.activation).piecewise_linear
-        if self._compiled is not None and bent:
+        if self._compiled is not None and net.piecewise_linear:
             return self._compiled.contributions(start, end)
         cost = net.n_weights + len(end) * net.n_outputs * net.n_covariates
         found = [
@@ -233,7 +231,7 @@ class DrawnNetworks:
 
     @cached_property
     def _compiled(self) -> Networks | None:
-        kernel = families.activation(self.architecture.activation).kernel
+        kernel = self.architecture.kernel
         if compiled is None or kernel is None or kernel.name not in compiled.activations():
             return None
         return compiled.Networks(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
 from islab.core.compaction import drop_covariates
@@ -108,9 +107,9 @@ def folded_biases(posterior: Posterior, kept: Mask) -> tuple[Float, Float]:
     variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
     weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
     spread = np.where(kept, posterior.slab_variance(), 0.0)
-    activation = families.activation(net.activation)
     for layer in range(1, net.n_layers):
         below, here = net.units[layer - 1], net.units[layer]
+        activation = net.activations[layer - 1]
         constant = np.where(fed[below], 0.0, activation.value(mean[below]))
         slope = np.where(fed[below], 0.0, activation.slope(mean[below]))
         block = net.hidden_block(layer)

@@ -93,10 +93,7 @@ class _Way:
     def contributions(self) -> Float:
         """(draws, rows, outputs, covariates)"""
         net = self.part.architecture
-        if families.activation(net.activation).piecewise_linear or not sum(net.hidden):
-            gradient = self._mean_gradient()
-        else:
-            gradient = self._quadrature()
+        gradient = self._mean_gradient() if net.piecewise_linear else self._quadrature()
         gradient *= (self.end - self.start)[:, None]
         return gradient
 
@@ -134,16 +131,18 @@ class _Way:
         of length 0.
         """
         net, weights = self.part.architecture, self.part.weights
-        activation = families.activation(net.activation)
+        activations, last = net.activations, len(net.hidden) - 1
         offset, rate = self._straight()
         times = np.broadcast_to(np.array([0.0, 1.0]), (len(weights), len(self.end), 2))
-        last = len(net.hidden) - 1
         for layer in range(last):
             z = self._sums(times, offset, rate, layer)[-1]
-            times = _cut(times, z, activation.bends or ())
+            times = _cut(times, z, activations[layer].bends or ())
         ends = [(z[:, :, :-1], z[:, :, 1:]) for z in self._sums(times, offset, rate, last)]
-        found = [activation.slope((before + after) / 2) for before, after in ends[:last]]
-        found += [_mean_slopes(activation, before, after) for before, after in ends[last:]]
+        found = [
+            activations[layer].slope((before + after) / 2)
+            for layer, (before, after) in enumerate(ends[:last])
+        ]
+        found += [_mean_slopes(activations[last], before, after) for before, after in ends[last:]]
         return np.diff(times, axis=-1), found
 
     def _straight(self) -> tuple[Float, Float]:
@@ -160,7 +159,6 @@ class _Way:
     def _sums(self, times: Float, offset: Float, rate: Float, last: int) -> list[Float]:
         """What the units of the layers up to one sum up at times, (draws, rows, times, width)."""
         net, weights = self.part.architecture, self.part.weights
-        activation = families.activation(net.activation)
         found: list[Float] = []
         for layer in range(last + 1):
             units = net.units[layer]
@@ -168,7 +166,10 @@ class _Way:
             z += offset[:, :, None, units]
             if layer:
                 wires = net.hidden_block(layer).view(weights)
-                z += activation.value(found[-1]) @ np.swapaxes(wires, -1, -2)[:, None]
+                z += (
+                    net.activations[layer - 1].value(found[-1])
+                    @ np.swapaxes(wires, -1, -2)[:, None]
+                )
             found.append(z)
         return found
 

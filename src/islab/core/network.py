@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 
@@ -28,13 +27,12 @@ def preactivations(architecture: Architecture, weights: Float, biases: Float, x:
     lead = np.broadcast_shapes(weights.shape[:-1], biases.shape[:-1])
     z = np.empty((*lead, x.shape[-2], architecture.n_units))
     z[...] = biases[..., None, :]
-    activation = families.activation(architecture.activation)
-    covariates = architecture.covariate_matrix(weights)
+    activations, covariates = architecture.activations, architecture.covariate_matrix(weights)
     z[..., : architecture.n_covariate_rows] += x @ np.swapaxes(covariates, -1, -2)
     for layer in range(1, architecture.n_layers):
         block = architecture.hidden_block(layer)
         if block.size:
-            hidden = activation.value(z[..., architecture.units[layer - 1]])
+            hidden = activations[layer - 1].value(z[..., architecture.units[layer - 1]])
             z[..., architecture.units[layer]] += hidden @ np.swapaxes(block.view(weights), -1, -2)
     return z
 
@@ -72,14 +70,14 @@ def slopes(
         np.eye(architecture.n_outputs), (*lead, architecture.n_outputs, architecture.n_outputs)
     )
     gradient = np.zeros((*lead, architecture.n_outputs, architecture.n_covariates))
-    activation = families.activation(architecture.activation)
+    activations = architecture.activations
     for layer in reversed(range(architecture.n_layers)):
         units = architecture.units[layer]
         if architecture.input_skip or layer == 0:
             gradient += flow @ covariates[..., None, units, :]
         if layer:
             block = architecture.hidden_block(layer)
-            slope = activation.slope(z[..., architecture.units[layer - 1]])
+            slope = activations[layer - 1].slope(z[..., architecture.units[layer - 1]])
             flow = (flow @ block.view(weights)[..., None, :, :]) * slope[..., None, :]
     return z[..., outputs], gradient
 
@@ -96,10 +94,10 @@ def unit_flows(architecture: Architecture, weights: Float, z: Float, flow: Float
     """
     flows = np.empty((*flow.shape[:-1], architecture.n_units))
     flows[..., architecture.units[-1]] = flow
-    activation = families.activation(architecture.activation)
+    activations = architecture.activations
     for layer in reversed(range(1, architecture.n_layers)):
         wires, below = architecture.hidden_block(layer).view(weights), architecture.units[layer - 1]
-        slope = activation.slope(z[:, below])
+        slope = activations[layer - 1].slope(z[:, below])
         flows[..., below] = flows[..., architecture.units[layer]] @ wires * slope
     return flows
 

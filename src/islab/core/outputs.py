@@ -136,8 +136,7 @@ class HasArchitecture(Protocol):
 
 def is_piecewise_linear(network: HasArchitecture) -> bool:
     """Whether the slope at a row is exact for the whole region around it."""
-    shape = network.architecture
-    return families.activation(shape.activation).piecewise_linear or not sum(shape.hidden)
+    return network.architecture.piecewise_linear
 
 
 def require_piecewise_linear(network: HasArchitecture, remedy: str) -> None:

@@ -96,8 +96,9 @@ class ExportMixin(PosteriorEstimator):
             weights, biases = found.networks(chosen).dense()
             noise = found.noise(chosen)
         full = chosen == "full"
+        net = (self.posterior_ if full else network).architecture
         layers, used = drawn_layers(
-            (self.posterior_ if full else network).architecture,
+            net,
             weights,
             biases,
             network.scale,
@@ -111,7 +112,7 @@ class ExportMixin(PosteriorEstimator):
             named=hasattr(self, "feature_names_in_"),
             covariates={network.scale.names[k]: self.columns_.expression(k) for k in used},
             layers=layers,
-            activation=network.architecture.activation,
+            activations=net.activations,
             likelihood=network.likelihood,
             noise=np.array(np.broadcast_to(noise, (len(weights), 1, noise.shape[-1]))[:, 0]),
             outputs=network.scale.outputs,

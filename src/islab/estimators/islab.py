@@ -28,9 +28,9 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         the same probabilities, see ``sklearn.model_selection.TunedThresholdClassifierCV``.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
-        Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
-        "identity". Any registered one can be named.
+    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid", "tanh", or a tuple of them
+        A tuple has one for each hidden layer. Local explanations are exact for "leaky_relu", which
+        "auto" stands for, "relu" and "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "stacked", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
         all variational runs, weighted to predict best together; the run with the highest ELBO
@@ -236,9 +236,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         is negative, and takes the one with the highest ELBO.
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
-    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid" or "tanh"
-        Local explanations are exact for "leaky_relu", which "auto" stands for, "relu" and
-        "identity". Any registered one can be named.
+    activation : "auto", "leaky_relu", "relu", "identity", "sigmoid", "tanh", or a tuple of them
+        A tuple has one for each hidden layer. Local explanations are exact for "leaky_relu", which
+        "auto" stands for, "relu" and "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "stacked", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
         all variational runs, weighted to predict best together; the run with the highest ELBO

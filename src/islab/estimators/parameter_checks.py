@@ -48,3 +48,11 @@ def widths(value: Any) -> bool:
 def one_of(*known: str) -> Any:
     """One of these words."""
     return lambda value: isinstance(value, str) and value in known
+
+
+def one_or_each(*known: str) -> Any:
+    """One of these words, or several."""
+    one = one_of(*known)
+    return lambda value: (
+        one(value) or (isinstance(value, list | tuple) and len(value) > 0 and all(map(one, value)))
+    )

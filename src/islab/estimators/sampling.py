@@ -90,17 +90,20 @@ def _foreign(params: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _obstacle(likelihood: str, activation: str, problem: Problem) -> str | None:
+def _obstacle(likelihood: str, activation: Any, problem: Problem) -> str | None:
     """Why chains cannot serve, if they cannot."""
     n_rows, n_covariates = problem.x.shape
     if find_spec("islab.learn.sample.native._chains") is None:
         return "needs the compiled module, which this installation lacks"
     if likelihood not in LIKELIHOODS:
         return f"does not know the likelihood {likelihood!r}"
-    if activation != "auto":
-        kernel = families.activation(activation).kernel
+    names = {activation} if isinstance(activation, str) else {*activation}
+    if len(names) > 1:
+        return "has one activation in all layers"
+    for name in names - {"auto"}:
+        kernel = families.activation(name).kernel
         if kernel is None or kernel.name not in ACTIVATIONS:
-            return f"does not know the activation {activation!r}"
+            return f"does not know the activation {name!r}"
     seen = min(n_rows, MOST_ROWS)
     products = seen * n_covariates**2 * problem.y.shape[1]
     if n_covariates > MOST_COVARIATES or products > MOST_PRODUCTS * 50:

@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.posterior import Initial, inclusion_bounds
 from islab.estimators.blocks import SOURCES, Place, by_block, dense_places, valid_blocks
 from islab.estimators.constraints import valid_constraints
@@ -20,6 +21,7 @@ from islab.estimators.parameter_checks import (
     count,
     flag,
     one_of,
+    one_or_each,
     positive,
     real,
     widths,
@@ -66,7 +68,8 @@ def make_recipe(
     if training.recipe == "paper":
         recipe = _paper(recipe, params, n_rows)
     if params["activation"] != "auto":
-        recipe = replace(recipe, activation=params["activation"])
+        net = Architecture(n_covariates, recipe.hidden, n_outputs, activation=params["activation"])
+        recipe = replace(recipe, activation=net.activation)
     if params["n_restarts"] != "auto":
         recipe = replace(recipe, n_restarts=params["n_restarts"])
     if not params["input_skip"]:
@@ -238,7 +241,11 @@ def _family_rules() -> Rules:
     activations = families.activations()
     likelihoods = families.likelihoods("numbers", "counts")
     return {
-        "activation": (auto(one_of(*activations)), f"'auto' or one of {', '.join(activations)}"),
+        "activation": (
+            auto(one_or_each(*activations)),
+            f"'auto', one of {', '.join(activations)}, or one for each hidden layer such as "
+            "('tanh', 'relu')",
+        ),
         "likelihood": (one_of(*likelihoods), " or ".join(map(repr, likelihoods))),
     }
 

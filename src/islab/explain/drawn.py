@@ -117,8 +117,7 @@ class ExplainedNetworks:
         """Whether contributions and slopes are exact: no draw is curved."""
         net = self.networks.architecture
         sources = net.ends[0][self.networks.slots]
-        straight = families.activation(net.activation).piecewise_linear
-        return straight or not bool((sources >= net.n_covariates).any())
+        return net.piecewise_linear or not bool((sources >= net.n_covariates).any())
 
     def thinned(self, most: int) -> ExplainedNetworks:
         """At most so many of the draws, evenly spaced."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 from islab.core.network import preactivations
@@ -32,21 +31,24 @@ def linear_reach(
     covariates. Along covariate j a unit with sum z and slope g by it meets its bend at b after
     (b - z) / g; the region ends at the first of them.
     """
-    activation = families.activation(architecture.activation)
     n_hidden = sum(architecture.hidden)
     shape = (len(weights), len(x), architecture.n_covariates)
-    if not n_hidden or activation.bends == ():
-        return np.full(shape, np.inf), np.full(shape, np.inf)
-    if activation.bends is None:
+    if not architecture.piecewise_linear:
         return np.zeros(shape), np.zeros(shape)
-    z = preactivations(architecture, weights, biases, x)[..., :n_hidden]
-    slope = _unit_slopes(architecture, weights, activation.slope(z))
     below, above = np.full(shape, np.inf), np.full(shape, np.inf)
-    for bend in activation.bends:
-        gap = np.broadcast_to((bend - z)[..., None], slope.shape)
-        step = np.divide(gap, slope, out=np.full(slope.shape, np.inf), where=slope != 0)
-        np.minimum(above, np.where(step >= 0, step, np.inf).min(axis=2), out=above)
-        np.minimum(below, np.where(step <= 0, -step, np.inf).min(axis=2), out=below)
+    layers = list(zip(architecture.activations, architecture.units, strict=False))
+    if not any(activation.bends for activation, _ in layers):
+        return below, above
+    z = preactivations(architecture, weights, biases, x)[..., :n_hidden]
+    bent = [activation.slope(z[..., units]) for activation, units in layers]
+    slopes = _unit_slopes(architecture, weights, np.concatenate(bent, axis=-1))
+    for activation, units in layers:
+        slope = slopes[..., units, :]
+        for bend in (activation.bends or ()) if slope.size else ():
+            gap = np.broadcast_to((bend - z[..., units])[..., None], slope.shape)
+            step = np.divide(gap, slope, out=np.full(slope.shape, np.inf), where=slope != 0)
+            np.minimum(above, np.where(step >= 0, step, np.inf).min(axis=2), out=above)
+            np.minimum(below, np.where(step <= 0, -step, np.inf).min(axis=2), out=below)
     return below, above
 
 

@@ -87,7 +87,7 @@ def _lines(source: Any, notation: _Notation, digits: int | None) -> list[str]:
     if digits is not None:
         noise = np.array([float(f"{each:.{digits}g}") for each in noise])
     likelihood = families.likelihood(network.likelihood).given(noise)
-    activate = getattr(families.activation(shape.activation), notation.spelling)
+    activate = [getattr(each, notation.spelling) for each in shape.activations]
     respond = getattr(likelihood, notation.spelling)
 
     def name_of(covariate: bool, index: int) -> str:
@@ -106,7 +106,7 @@ def _lines(source: Any, notation: _Notation, digits: int | None) -> list[str]:
         right = _sum(unit, name_of, number, notation.times)
         if unit.layer < shape.n_layers - 1:
             left = notation.unit(unit.layer, unit.label)
-            right = activate(right)
+            right = activate[unit.layer](right)
         else:
             left, right = notation.eta(outputs[unit.label]), right + shift
         lines.append(left + notation.equals + right)

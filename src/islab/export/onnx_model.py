@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from islab.core import families
 from islab.core.dependencies import needed
 from islab.core.expressions import MISSING_TEXT, Cell, Expression, Lookup, Symbol, call, spell
 from islab.core.families.spelling import CountShares
@@ -350,12 +349,12 @@ class _Graph:
         columns = [spell(each, speller) for each in content.covariates.values()]
         offset = None if content.offset is None else spell(content.offset, speller)
         x = self.node("Concat", *columns, axis=1) if columns else None
-        activation = families.activation(content.activation)
         value = ""
         for number, layer in enumerate(content.layers):
             # A product without covariates would be of uninitialised memory.
             parts = [self._zeros() if x is None else self._product(x, layer.covariate)]
             if number and layer.hidden.size:
+                activation = content.activations[number - 1]
                 hidden = spell(activation.expression(Symbol("z")), _Onnx(self, {"z": value}))
                 parts.append(self._product(hidden, layer.hidden))
             value = self.constant(layer.bias[:, None])

@@ -68,7 +68,7 @@ class Portable:
     named: bool
     covariates: dict[str, Expression]
     layers: tuple[Layer, ...]
-    activation: str
+    activations: tuple[families.Activation, ...]
     likelihood: str
     noise: Float
     outputs: tuple[str, ...]
@@ -156,7 +156,7 @@ def of_network(network: SparseNetwork) -> Portable:
         named=False,
         covariates={name: Cell(name) for name in (network.scale.names[k] for k in used)},
         layers=layers,
-        activation=network.architecture.activation,
+        activations=network.architecture.activations,
         likelihood=network.likelihood,
         noise=network.noise_in_units()[None],
         outputs=network.scale.outputs,
@@ -215,10 +215,10 @@ def _folded(architecture: Architecture, weights: Float, biases: Float) -> Float:
     """Biases with the constants of units that no covariate feeds."""
     fed = fed_units(architecture, weights != 0)
     total = np.array(biases, dtype=float)
-    activation = families.activation(architecture.activation)
     for layer in range(1, architecture.n_layers):
         below, here = architecture.units[layer - 1], architecture.units[layer]
-        constant = np.where(fed[:, below], 0.0, activation.value(total[:, below]))
+        value = architecture.activations[layer - 1].value
+        constant = np.where(fed[:, below], 0.0, value(total[:, below]))
         wires = architecture.hidden_block(layer).view(weights)
         total[:, here] += (wires @ constant[..., None])[..., 0]
     return total

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from islab.core import families
 from islab.core.expressions import Cell, Expression, Lookup, Symbol, spell
 from islab.export.portable import Portable, portable
 
@@ -66,11 +65,7 @@ def _covariates(row):
         row = dict(zip(COLUMNS, row))
 {cells}
     return [{covariates}], {offset}
-
-
-def _activation(z):
-    return {activation}
-
+{activations}
 
 def _response(eta, noise):
     """What is predicted, from the predictors of all outputs and the noise."""
@@ -94,8 +89,8 @@ _ONE_NETWORK = '''def predictor(row):
 def _predictors(row):
     return [predictor(row)]'''
 
-_DRAWN = '''# Networks drawn from the posterior: for each unit whether it is hidden, its constant,
-# and the numbers and weights of its inputs, which are covariates first, then units.
+_DRAWN = '''# Networks drawn from the posterior: for each unit its activation, if it is hidden,
+# its constant, and the numbers and weights of its inputs, which are covariates first, then units.
 _DRAWS = [{draws}]
 
 
@@ -105,9 +100,9 @@ def _predictors(row):
     etas = []
     for units in _DRAWS:
         values = list(x)
-        for hidden, constant, inputs in units:
+        for activation, constant, inputs in units:
             total = constant + sum(weight * values[source] for source, weight in inputs)
-            values.append(_activation(total) if hidden else total)
+            values.append(total if activation is None else activation(total))
         etas.append([value + shift for value, shift in zip(values[-{n_outputs}:], ({shifts}))])
     return etas'''
 
@@ -306,17 +301,31 @@ def _head(content: Portable) -> str:
     else:
         results = f"CLASSES = [{_literals(content.classes)}]"
     covariates = [spell(each, python) for each in content.covariates.values()]
-    activation = families.activation(content.activation).expression(Symbol("z"))
     return _HEAD.format(
         columns=_literals(content.columns),
         results=results,
         cells="\n".join(lines),
         covariates="".join(f"\n        {each}," for each in covariates) + "\n    ",
         offset="0.0" if content.offset is None else spell(content.offset, python),
-        activation=spell(activation, python),
+        activations=_activations(content, python),
         response=_response(content, python),
         predictors=_one_network(content) if content.n_draws == 1 else _drawn(content),
         noise=_noise_of_draws(content),
+    )
+
+
+def _activation_names(content: Portable) -> list[str]:
+    """The function of the module that each hidden layer has."""
+    if len({each.name for each in content.activations}) == 1:
+        return ["_activation"] * len(content.activations)
+    return [f"_activation{number}" for number in range(len(content.activations))]
+
+
+def _activations(content: Portable, python: _Python) -> str:
+    functions = dict(zip(_activation_names(content), content.activations, strict=True))
+    return "".join(
+        f"\n\ndef {name}(z):\n    return {spell(each.expression(Symbol('z')), python)}\n"
+        for name, each in functions.items()
     )
 
 
@@ -352,7 +361,7 @@ def _one_network(content: Portable) -> str:
     """The sum of each unit on a line of its own."""
     lines: list[str] = []
     below: list[str] = []
-    last = len(content.layers) - 1
+    last, activations = len(content.layers) - 1, _activation_names(content)
     for number, layer in enumerate(content.layers):
         here = []
         for unit in range(layer.bias.shape[1]):
@@ -363,14 +372,14 @@ def _one_network(content: Portable) -> str:
             here.append(f"eta{unit}" if number == last else f"h{number}_{unit}")
             total = " + ".join(terms)
             shift = " + offset" if unit < content.n_targets else ""
-            line = total + shift if number == last else f"_activation({total})"
+            line = total + shift if number == last else f"{activations[number]}({total})"
             lines.append(f"    {here[-1]} = {line}")
         below = here
     return _ONE_NETWORK.format(sums="\n".join(lines), etas=", ".join(below))
 
 
 def _drawn(content: Portable) -> str:
-    draws = []
+    draws, activations = [], [*_activation_names(content), "None"]
     for draw in range(content.n_draws):
         units, first = [], len(content.covariates)
         for number, layer in enumerate(content.layers):
@@ -381,10 +390,10 @@ def _drawn(content: Portable) -> str:
                 inputs = [(int(k), float(row[k])) for k in np.flatnonzero(row)]
                 row = layer.hidden[draw, unit]
                 inputs += [(int(below + k), float(row[k])) for k in np.flatnonzero(row)]
-                hidden = number < len(content.layers) - 1
-                units.append((hidden, float(layer.bias[draw, unit]), inputs))
+                bias = float(layer.bias[draw, unit])
+                units.append(f"({activations[number]}, {bias!r}, {inputs!r})")
             first += width
-        draws.append(f"\n    {units!r},")
+        draws.append(f"\n    [{', '.join(units)}],")
     n_outputs = len(content.outputs)
     shifts = "".join("offset, " if k < content.n_targets else "0.0, " for k in range(n_outputs))
     return _DRAWN.format(draws="".join(draws) + "\n", n_outputs=n_outputs, shifts=shifts.rstrip())

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from islab.core import families
 from islab.core.arrays import Float
 from islab.core.expressions import Call, Constant, Expression, Symbol, call, spell
 from islab.export.portable import Portable, portable
@@ -92,7 +91,6 @@ def _responses(content: Portable, query: Query) -> list[str]:
         query.let_all({"shift": _with_cells(content.offset, read)})
         offset = Symbol("shift")
     constants = _Constants(content.n_draws)
-    activation = families.activation(content.activation)
     inputs: list[Expression] = [Symbol(f"x{number}") for number in range(len(covariates))]
     below: list[Expression] = []
     sums: list[dict[str, Expression]] = []
@@ -117,6 +115,7 @@ def _responses(content: Portable, query: Query) -> list[str]:
     for number, here in enumerate(sums):
         query.let_all(here)
         if number < len(sums) - 1:
+            activation = content.activations[number]
             query.let_all({f"h{z[1:]}": activation.expression(Symbol(z)) for z in here})
     found = content.responses(below, noise, query.let)
     names = [f"p{number}" for number in range(len(found))]

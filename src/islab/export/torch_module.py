@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from islab.core import families
 from islab.export.portable import readable
 
 
@@ -50,7 +49,7 @@ class TorchNetwork(nn.Module):
             )
         self.columns = getattr(source, "columns_", None)
         shape, scale = network.architecture, network.scale
-        self.activation = shape.activation
+        self.activations = shape.activations
         self.likelihood = network.known_likelihood()
         self.n_covariates = network.n_covariates
         self.order = content.order
@@ -76,14 +75,13 @@ class TorchNetwork(nn.Module):
     def predictor(self, x: Tensor) -> Tensor:
         """The linear predictor in the user's units, (rows, outputs)."""
         columns = (x.to(self.x_center.dtype)[:, self.used] - self.x_center) / self.x_scale
-        activation = families.activation(self.activation)
         hidden = columns.new_zeros(columns.shape[0], 0)
         for layer, bias in enumerate(self.biases):
             z = bias.expand(columns.shape[0], -1)
             if layer < len(self.covariate_weights):
                 z = z + columns @ self.covariate_weights[layer].T
             if layer:
-                z = z + activation.torch(hidden) @ self.hidden_weights[layer - 1].T
+                z = z + self.activations[layer - 1].torch(hidden) @ self.hidden_weights[layer - 1].T
             hidden = z
         return self.y_center + self.y_scale * hidden
 

@@ -52,13 +52,13 @@ def arrays_of(model: Any) -> Arrays:
 
 
 def architecture_of(record: NetworkRecord) -> Architecture:
-    shape = record.architecture
+    shape, names = record.architecture, record.architecture.activation
     return Architecture(
         n_covariates=shape.n_covariates,
         hidden=tuple(shape.hidden),
         n_outputs=shape.n_outputs,
         input_skip=shape.input_skip,
-        activation=shape.activation,
+        activation=names if isinstance(names, str) else tuple(names),
     )
 
 

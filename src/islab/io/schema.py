@@ -103,7 +103,7 @@ class ArchitectureRecord(Struct):
     hidden: Annotated[list[Width], Meta(max_length=MOST_LAYERS)]
     n_outputs: Annotated[int, Meta(ge=1, lt=2**31)]
     input_skip: bool
-    activation: str
+    activation: str | Annotated[list[str], Meta(min_length=1, max_length=MOST_LAYERS)]
 
 
 class NetworkRecord(Struct):

@@ -115,7 +115,6 @@ def removals(
 def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np.float64]:
     """Generalised Gauss-Newton matrix of the used weights and all biases, at their means."""
     net, likelihood = posterior.architecture, families.likelihood(posterior.likelihood)
-    activation = families.activation(net.activation)
     weights, (sources, targets) = posterior.mean_weights(), net.ends
     n_parameters, row_roots = len(used) + net.n_units, np.sqrt(problem.row_weights)[:, None]
     total = np.zeros((n_parameters, n_parameters))
@@ -128,7 +127,8 @@ def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np
             eta = eta + problem.offset[rows]
         roots = likelihood.hessian_roots(eta, posterior.noise)
         flows = unit_flows(net, weights, z, roots * row_roots[rows])
-        sent = np.concatenate([x, activation.value(z)], axis=1)
+        hidden = [f.value(z[:, u]) for f, u in zip(net.activations, net.units, strict=False)]
+        sent = np.concatenate([x, *hidden], axis=1)
         by_weight = flows[..., targets[used]] * sent[:, sources[used]]
         jacobian = np.concatenate([by_weight, flows], axis=2).reshape(-1, n_parameters)
         total += jacobian.T @ jacobian

@@ -60,7 +60,7 @@ class Recipe:
     prune: Prune | None = None
     refine: Stage | None = None
     flow: Stage | None = None
-    activation: str = "leaky_relu"
+    activation: str | tuple[str, ...] = "leaky_relu"
     input_skip: bool = True
     threshold: float = 0.5
     noise: float | None = None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Mask
 from islab.core.equations import moments, sigmoid, softplus
@@ -61,10 +60,11 @@ def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -
     mean, _ = moments(now.mu, softplus(now.rho), sigmoid(now.lam))
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     bias_sd = softplus(now.bias_rho)
-    shift, activation = np.zeros(architecture.n_units), families.activation(architecture.activation)
+    shift = np.zeros(architecture.n_units)
     for layer in range(1, architecture.n_layers):
         below, here = architecture.units[layer - 1], architecture.units[layer]
         centre = now.bias_mu[below] + shift[below]
+        activation = architecture.activations[layer - 1]
         values = activation.value(centre[:, None] + bias_sd[below, None] * nodes)
         constant = np.where(dropped[below], values @ (weights / weights.sum()), 0.0)
         shift[here] = architecture.hidden_block(layer).view(mean) @ constant

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core import families
 from islab.core.families import Activation
 from islab.core.sparse import SparseNetwork
 
@@ -32,14 +31,13 @@ def edge_signs(network: SparseNetwork, output: int | None = None) -> NDArray[np.
     # Whether a unit has a path of positive and of negative sign to a wanted output.
     raises, lowers = np.zeros(net.n_units, dtype=bool), np.zeros(net.n_units, dtype=bool)
     raises[net.units[-1]] = wanted.astype(bool)
-    rising = _rises(families.activation(net.activation))
     for layer in reversed(range(1, net.n_layers)):
         wires = net.hidden_block(layer).view(weights)
         up, down = raises[net.units[layer]], lowers[net.units[layer]]
         here = net.units[layer - 1]
         raises[here] = ((wires > 0) & up[:, None] | (wires < 0) & down[:, None]).any(axis=0)
         lowers[here] = ((wires > 0) & down[:, None] | (wires < 0) & up[:, None]).any(axis=0)
-        if not rising:
+        if not _rises(net.activations[layer - 1]):
             either = raises[here] | lowers[here]
             raises[here] = lowers[here] = either
     targets, own = network.edge_ends()[1], np.sign(network.edge_means())

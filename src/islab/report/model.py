@@ -131,7 +131,7 @@ def render_report(
     offered = _most_telling(settings, everything.variables)[:MOST_SETTINGS]
     outside, posterior = _rows_outside(model.outside_range(X)), model.posterior_
     lines = summary.shown_effects(MOST_LINES)
-    script = family_script([network.likelihood], [network.architecture.activation])
+    script = family_script([network.likelihood], network.architecture.activation_names)
     return render(
         "model.html",
         **own_script("network.js", "page.js", first=script),

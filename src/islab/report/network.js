@@ -7,8 +7,11 @@ class Network {
     this.data = data;
     this.drawn = drawn;
     this.likelihood = LIKELIHOODS[data.likelihood];
-    this.activation = ACTIVATIONS[data.activation];
     const { edges, sizes, n_units } = drawn;
+    // Of each hidden unit.
+    this.activations = drawn.hidden.flatMap(([first, end], layer) =>
+      Array(end - first).fill(ACTIVATIONS[data.activations[layer]]),
+    );
     const [weights, biases, noise] = [drawn.weights, drawn.biases, drawn.noise].map(unpacked);
     const [numbers, normals] = [drawn.numbers, drawn.normals].map(unpacked);
     const width = noise.length / sizes.length;
@@ -31,7 +34,7 @@ class Network {
   sums({ edges, weights, biases }, x) {
     const z = Float64Array.from(biases);
     edges.forEach(([fromCovariate, source, target], edge) => {
-      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activation.value(z[source]));
+      z[target] += weights[edge] * (fromCovariate ? x[source] : this.activations[source].value(z[source]));
     });
     return z;
   }
@@ -50,7 +53,7 @@ class Network {
         const [fromCovariate, source, target] = edges[edge];
         const sent = flow[target] * weights[edge];
         if (fromCovariate) slope[source] += sent;
-        else flow[source] += sent * this.activation.slope(z[source]);
+        else flow[source] += sent * this.activations[source].slope(z[source]);
       }
       return slope.map((value, column) => (value * y_scale[k]) / x_scale[column]);
     });
@@ -64,12 +67,12 @@ class Network {
     const { hidden } = this.drawn;
     if (!bends) return quadrature;
     let times = [0, 1];
-    for (const [first, end] of hidden) {
+    for (const [layer, [first, end]] of hidden.entries()) {
       const sums = times.map((time) => this.sums(draw, between(from, to, time)));
       const found = [];
       for (let i = 1; i < times.length; i++) {
         for (let unit = first; unit < end; unit++) {
-          for (const bend of bends) {
+          for (const bend of bends[layer]) {
             const before = sums[i - 1][unit] - bend;
             const after = sums[i][unit] - bend;
             if (before * after < 0) {

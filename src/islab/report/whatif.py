@@ -99,7 +99,7 @@ def network_data(
     likelihood = families.likelihood(network.likelihood)
     return {
         "likelihood": network.likelihood,
-        "activation": network.architecture.activation,
+        "activations": network.architecture.activation_names,
         "relative": likelihood.relative_predictor,
         "symbol": likelihood.words.symbol,
         "bends": _bends(network),
@@ -168,11 +168,11 @@ def _finite(values: Float) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in values.tolist()]
 
 
-def _bends(network: SparseNetwork) -> list[float] | None:
-    """Where units change their slope, None if they do everywhere."""
+def _bends(network: SparseNetwork) -> list[list[float]] | None:
+    """Where units of each hidden layer change their slope, None if they do everywhere."""
     if not is_piecewise_linear(network):
         return None
-    return list(families.activation(network.architecture.activation).bends or ())
+    return [list(activation.bends or ()) for activation in network.architecture.activations]
 
 
 def _quadrature() -> list[list[float]]:

@@ -36,8 +36,20 @@ def loss(engine, theta, rows, eps, kl_weight):
     return engine._nll(rows, eta).sum() + kl_weight * kl
 
 
+def test_without_random_numbers_the_predictor_is_that_of_the_mean_weights():
+    rng = np.random.default_rng(0)
+    engine = make_engine(rng, activation=("tanh", "relu"))
+    net, none = engine.architecture, torch.zeros(engine.architecture.n_units, 7)
+    with torch.no_grad():
+        mean, variance, _ = engine.weights(engine.generator)
+        found = engine.forward(engine.x[:7], mean, variance, none.double()).numpy()
+    weights, biases = (part.detach().numpy() for part in mean)
+    expected = forward(net, weights, biases, engine.x[:7].numpy())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("activation", families.activations())
+@pytest.mark.parametrize("activation", [*families.activations(), ("tanh", "relu")])
 @pytest.mark.parametrize("input_skip", [True, False])
 def test_gradient_matches_finite_differences(likelihood, activation, input_skip):
     rng = np.random.default_rng(0)

@@ -145,7 +145,8 @@ class ImageArchitecture:
 
     @property
     def activation(self) -> str:
-        return self.head.activation
+        """Of all layers, those of the convolutions and the dense ones."""
+        return str(self.head.activation)
 
     @property
     def pixel_shape(self) -> Shape:

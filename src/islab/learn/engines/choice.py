@@ -77,10 +77,13 @@ class EngineChoice:
                 "`pip install islab-bnn[torch]`."
             ) from error
 
-    def serving(self, likelihood: str, activation: str) -> EngineChoice:
-        """The same choice, or torch for ``auto`` if a family has no compiled version."""
-        chosen = families.likelihood(likelihood), families.activation(activation)
-        if self.name != "auto" or all(family.kernel for family in chosen):
+    def serving(self, likelihood: str, activation: str | tuple[str, ...]) -> EngineChoice:
+        """The same choice, or torch for ``auto`` where there is no compiled version.
+
+        Compiled code has one activation in all layers.
+        """
+        compiled = isinstance(activation, str) and families.activation(activation).kernel
+        if self.name != "auto" or (compiled and families.likelihood(likelihood).kernel):
             return self
         return replace(self, name="torch")
 

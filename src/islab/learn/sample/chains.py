@@ -16,7 +16,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.dependencies import needed
 from islab.core.mixing import mean_error
@@ -334,7 +333,7 @@ def make_chain(
     """A chain of compiled code that has not moved yet."""
     native = needed("islab.learn.sample.native._chains", "Sampling", "islab-bnn")
     weight, offset, limits = problem.sample_weight, problem.offset, problem.limits
-    kernel = families.activation(architecture.activation).kernel
+    kernel = architecture.kernel
     assert kernel is not None
     return native.Chain(
         x=_rounded(problem.x.T),

@@ -82,13 +82,14 @@ class NativeEngine(DenseParameters):
         self.noise = self._array(posterior.noise)
         self.generator = _generator(seed)
         weight = problem.sample_weight
+        likelihood = self.likelihood.given(posterior.noise)
         self._learner = LEARNERS[self.dtype](
             self._array(problem.x),
             self._array(problem.y),
             None if weight is None else self._array(weight),
             self._constant(problem),
             None if problem.offset is None else self._array(problem.offset),
-            likelihood=_compiled(self.likelihood.given(posterior.noise)),
+            likelihood=_compiled(likelihood.name, likelihood.kernel),
             rules=_kernel.Rules(
                 beta1=betas[0],
                 beta2=betas[1],
@@ -243,18 +244,18 @@ def _wiring(architecture: Architecture) -> dict:
     return {
         "widths": architecture.widths,
         "input_skip": architecture.input_skip,
-        "activation": _compiled(families.activation(architecture.activation)),
+        "activation": _compiled(architecture.activation, architecture.kernel),
     }
 
 
-def _compiled(family: families.Likelihood | families.Activation) -> tuple[str, float]:
+def _compiled(name: str | tuple[str, ...], kernel: families.Kernel | None) -> tuple[str, float]:
     """Name and constant of a family's compiled version."""
-    if family.kernel is None:
+    if kernel is None:
         raise ValueError(
-            f"Got {family.name!r} with the native engine, expected a family that is compiled; try "
+            f"Got {name!r} with the native engine, expected one family that is compiled; try "
             "engine='torch'."
         )
-    return family.kernel.name, family.kernel.constant
+    return kernel.name, kernel.constant
 
 
 def _generator(seed: int) -> NDArray[np.uint32]:

@@ -263,7 +263,6 @@ class TorchEngine(DenseParameters):
         a vector of zeros for each piece.
         """
         net = self.architecture
-        activation = families.activation(net.activation)
         mean_weights, variance_weights = self._matrices(mean[0]), self._matrices(variance[0])
         widths = list(net.widths)
         m = self._covariate_part(x, mean_weights[0], mean[1]).split(widths)
@@ -273,7 +272,7 @@ class TorchEngine(DenseParameters):
         for layer in range(1, net.n_layers):
             m_layer, v_layer = m[layer], v[layer]
             if net.widths[layer - 1]:
-                hidden = activation.torch(z)
+                hidden = net.activations[layer - 1].torch(z)
                 m_layer = torch.addmm(m_layer, mean_weights[layer], hidden)
                 v_layer = torch.addmm(v_layer, variance_weights[layer], hidden * hidden)
             z = torch.addcmul(m_layer, v_layer.sqrt(), normals[layer])
