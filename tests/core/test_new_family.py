@@ -13,6 +13,7 @@ from islab import ISLaBRegressor
 from islab.core import families
 from islab.core.expressions import call, exp, greater, largest, where
 from islab.core.families import Activation, Likelihood, StandardNoise, Words
+from islab.core.families.contract import check
 from islab.explain import explain_local
 from islab.export import to_latex, to_onnx, to_python, to_text, to_torch
 from islab.io.store import load
@@ -259,7 +260,9 @@ def test_a_file_is_refused_where_its_families_are_not_registered(model, tmp_path
     function = families.activation("hard_tanh")
     families.unregister(function)
     try:
-        with pytest.raises(ValueError, match="hard_tanh"):
+        with pytest.raises(
+            ValueError, match=r"needs the activation 'hard_tanh'.*families.register"
+        ):
             load(tmp_path / "model.islab")
     finally:
         families.register(function)
@@ -275,6 +278,52 @@ def test_its_report_holds_its_script_once_and_speaks_its_words(model, data, tmp_
 def test_a_second_family_of_a_name_is_refused(registered):
     with pytest.raises(ValueError, match="second family named 'laplace'"):
         families.register(Laplace())
+
+
+def test_a_family_says_all_that_it_lacks():
+    half = type("Half", (Activation,), {"name": "half", "value": lambda self, z: z / 2})()
+    with pytest.raises(ValueError, match=r"without javascript, slope\(\), .*torch\(\);"):
+        families.register(half)
+    whole = type("Bare", (Likelihood,), {"name": "bare"})()
+    with pytest.raises(ValueError, match=r"without javascript, target, words, .*nll\(\)"):
+        families.register(whole)
+
+
+def test_a_wrong_derivative_is_refused_before_anything_is_learned_with_it():
+    steep = type("Steep", (HardTanh,), {"name": "steep", "slope": lambda self, z: 2 * z**0})()
+    with pytest.raises(ValueError, match=r"slope\(\) is 2 at -2.3, expected .* value\(\), 0"):
+        families.register(steep)
+
+    class Turned(Laplace):
+        name = "turned"
+
+        def gradient(self, y, eta, noise):
+            return -super().gradient(y, eta, noise)
+
+    with pytest.raises(ValueError, match=r"gradient\(\) is .*, expected the derivative of its nll"):
+        families.register(Turned())
+
+
+def test_what_is_no_family_is_refused():
+    with pytest.raises(TypeError, match="subclass of Likelihood or Activation"):
+        families.register(np.tanh)
+
+
+@pytest.mark.parametrize("name", [*families.likelihoods(), *families.activations()])
+def test_the_package_s_own_families_keep_the_contract(name):
+    known = families.likelihoods()
+    check(families.likelihood(name) if name in known else families.activation(name))
+
+
+def test_a_file_of_a_likelihood_says_what_to_register(model, tmp_path):
+    model.save(tmp_path / "model.islab")
+    own = families.likelihood("laplace")
+    families.unregister(own)
+    try:
+        with pytest.raises(ValueError, match=r"needs the likelihood 'laplace'.*families.register"):
+            load(tmp_path / "model.islab")
+    finally:
+        families.register(own)
 
 
 def test_names_of_families_are_plain():

@@ -17,7 +17,13 @@ from islab.estimators.column_state import columns_of_record
 from islab.estimators.regressor import NetworkRegressor
 from islab.estimators.training_fit import Quality, TrainingFit
 from islab.estimators.weight_distribution import WeightDistribution
-from islab.io.networks import architecture_of, arrays_of, read_network, read_weights
+from islab.io.networks import (
+    architecture_of,
+    arrays_of,
+    read_network,
+    read_weights,
+    require_families,
+)
 from islab.io.sampled import read_sampled, sampled_state
 from islab.io.schema import (
     CLASS_TYPES,
@@ -144,6 +150,7 @@ def from_state(
 ) -> NetworkEstimator:
     """The estimator of a description that may come from a stranger, or ValueError."""
     record, held = as_record(description, TableRecord), Held(arrays)
+    require_families(record)
     # A file must not say where a later fit writes.
     known = set(cls().get_params(deep=False)) - {"checkpoint"}
     estimator = cls(**params_of(record.params, known))

@@ -51,7 +51,16 @@ def arrays_of(model: Any) -> Arrays:
     return {name: array for name, array in found.items() if array is not None}
 
 
+def require_families(record: NetworkRecord) -> None:
+    """Refuses a file whose likelihood or activations nobody has registered."""
+    _likelihood(record.likelihood)
+    names = record.architecture.activation
+    for name in [names] if isinstance(names, str) else names:
+        _require_registered("activation", name, families.activations())
+
+
 def architecture_of(record: NetworkRecord) -> Architecture:
+    require_families(record)
     shape, names = record.architecture, record.architecture.activation
     return Architecture(
         n_covariates=shape.n_covariates,
@@ -205,6 +214,13 @@ def _folded(held: Held, net: Architecture, bank: NDArray | None) -> dict[str, Fo
 
 
 def _likelihood(name: str) -> str:
-    if name not in families.likelihoods():
-        raise ValueError(f"its likelihood is {name!r}")
+    _require_registered("likelihood", name, families.likelihoods())
     return name
+
+
+def _require_registered(kind: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise ValueError(
+            f"it needs the {kind} {name!r}, which is not registered; call "
+            "islab.core.families.register with it before loading"
+        )

@@ -7,8 +7,6 @@ fits, predicts, explains, exports, saves and reports like the others.
 
 from __future__ import annotations
 
-import re
-
 from islab.core.families.activation import (
     Activation,
     Identity,
@@ -19,6 +17,7 @@ from islab.core.families.activation import (
 )
 from islab.core.families.bernoulli import Bernoulli
 from islab.core.families.categorical import Categorical
+from islab.core.families.contract import check
 from islab.core.families.gaussian import Gaussian
 from islab.core.families.heteroscedastic import Heteroscedastic
 from islab.core.families.likelihood import ClassLikelihood, Likelihood, Target, Uncertainty, Words
@@ -54,14 +53,19 @@ _ACTIVATIONS: dict[str, Activation] = {}
 def register(family: Likelihood | Activation) -> None:
     """Makes a likelihood or an activation known by its name.
 
-    Worker processes of a fit know it only if they import the module that registers it.
+    Worker processes of a fit know it only if they import the module that registers it. Model files
+    hold the name alone: it has to be registered before they are loaded.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken or not plain, if a part of the family is missing, or if its derivatives
+        are not those of its values.
     """
-    known = _shelf(family)
-    if not re.fullmatch("[a-z][a-z0-9_]*", family.name):
-        raise ValueError(f"Got name={family.name!r}, expected lower-case letters, digits and _.")
-    if family.name in known:
+    check(family)
+    if family.name in _shelf(family):
         raise ValueError(f"Got a second family named {family.name!r}, expected a new name.")
-    known[family.name] = family
+    _shelf(family)[family.name] = family
 
 
 def unregister(family: Likelihood | Activation) -> None:
@@ -118,6 +122,6 @@ for _family in (
     *(Gaussian(), Poisson(), NegativeBinomial(), StudentT(), Heteroscedastic()),
     *(ZeroInflatedPoisson(), ZeroInflatedNegativeBinomial()),
 ):
-    register(_family)
+    _LIKELIHOODS[_family.name] = _family
 for _function in (Relu(), LeakyRelu(), Sigmoid(), Tanh(), Identity()):
-    register(_function)
+    _ACTIVATIONS[_function.name] = _function
