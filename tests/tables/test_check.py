@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 import islab
 from islab.cli import main
-from islab.tables.check import _rank_correlation, _separation
+from islab.tables.leaks import _rank_correlation, _separation
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ TABLE = pd.DataFrame(
         "visit": pd.date_range("2023-01-01", periods=N, freq="3D"),
         "grade": pd.Categorical(["a", "b", "c", None] * (N // 4), ordered=True),
         "account_id": RNG.permutation(10**6)[:N],
-        "born": [f"{1 + number % 12}/{1 + number % 28}/{1950 + number}" for number in range(N)],
+        "born": [f"{1 + number % 12}/{1 + number % 11}/{1950 + number}" for number in range(N)],
         "fine": RNG.normal(size=N),
     }
 )

@@ -77,7 +77,7 @@ def test_random_whole_numbers_are_no_ids(n_rows, reach):
     assert not any(reason("x", column) for column in columns)
 
 
-@pytest.mark.parametrize("spelling", ["{}.5", "${},000", "{} %", "\N{EURO SIGN} {}"])
+@pytest.mark.parametrize("spelling", ["{}.5", "{},5", "${},000", "{} %", "\N{EURO SIGN} {}"])
 def test_text_that_spells_numbers_is_left_out_with_the_remedy(spelling):
     levels = tuple(map(spelling.format, range(100, 400)))
     column = Labels(np.arange(N), levels, declared=False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
+from collections.abc import Sequence
 from typing import Any
+
+NAMES_SHOWN, LONGEST_LISTED = 5, 60
 
 
 def printable(name: str) -> str:
@@ -47,6 +50,12 @@ def in_figures(value: float, digits: int = 3) -> str:
     """
     text = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e+" in text and abs(value) < 1e6 else text
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(shortened(name, LONGEST_LISTED) for name in names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"
 
 
 def former_name(old: str, new: str) -> Any:

@@ -135,7 +135,9 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
             labels = None if labels is None else labels[counts]
             offset = None if offset is None else offset[counts]
             sample_weight, table_weight = sample_weight[counts], table_weight[counts]
-        columns, covariates = ColumnEncoder.learn(X, column_names(self), self.missing, table_weight)
+        columns, covariates = ColumnEncoder.learn(
+            X, column_names(self), self.missing, table_weight, target if labels is None else labels
+        )
         own = target if offset is None else target - offset  # of likelihoods that scale it
         scale = self._scale(columns, covariates, own, outputs, table_weight, likelihood)
         whole = None

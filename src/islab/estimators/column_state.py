@@ -19,6 +19,7 @@ from islab.tables.dates import Cycle, Moment
 from islab.tables.left_out import LeftOut
 from islab.tables.numbers import Number
 from islab.tables.orders import Ordered
+from islab.tables.spelled import SPELLINGS
 from islab.tables.tails import Tails
 
 
@@ -56,7 +57,7 @@ def _number(record: NumberRecord | TrendRecord) -> Number:
         if not tails.low < tails.high:
             raise ValueError(f"column {record.name!r} has tails that overlap")
     fields = (record.fill, record.low, record.high, record.indicator, record.gaps, tails)
-    return Number(record.name, *fields)
+    return Number(record.name, *fields, record.unit)
 
 
 def _category(record: CategoryRecord | WeekdayRecord) -> Category:
@@ -84,4 +85,7 @@ def _ordered(record: OrderedRecord) -> Ordered:
 def _moment(record: DateRecord) -> Moment:
     cycles = tuple(Cycle(cycle.name, cycle.clock) for cycle in record.cycles)
     weekday = None if record.weekday is None else _category(record.weekday)
-    return Moment(record.name, record.start, _number(record.trend), cycles, weekday)
+    if record.spelling not in ("", *SPELLINGS):
+        raise ValueError(f"column {record.name!r} has dates in a format that is not known")
+    trend = _number(record.trend)
+    return Moment(record.name, record.start, trend, cycles, weekday, record.spelling)

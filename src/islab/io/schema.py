@@ -45,6 +45,7 @@ class TrendRecord(Struct):
     indicator: bool
     gaps: bool = False
     tails: TailsRecord | None = None
+    unit: Annotated[str, Meta(max_length=20)] = ""
 
 
 class NumberRecord(TrendRecord, tag_field="kind", tag="number"):
@@ -88,6 +89,7 @@ class DateRecord(Struct, tag_field="kind", tag="date"):
     trend: TrendRecord
     cycles: Annotated[list[CycleRecord], Meta(max_length=2)] = []
     weekday: WeekdayRecord | None = None
+    spelling: Annotated[str, Meta(max_length=20)] = ""
 
 
 VariableRecord = NumberRecord | CategoryRecord | OrderedRecord | DateRecord | LeftOutRecord

@@ -10,24 +10,21 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.expressions import Expression, Lookup
-from islab.core.names import counted, is_number, shortened
+from islab.core.names import NAMES_SHOWN, counted, is_number, listed, shortened
 from islab.tables.numbers import HALF, MISSING_LEVEL, NOTHING_TO_LEARN, fewest_rows
 from islab.tables.reading import (
     BOOLEANS,
-    FEW_LEVELS,
-    LONGEST_CELL,
     Column,
     Days,
     Labels,
     labelled,
-    text_among_numbers,
     wrong_kind,
 )
 
 OTHER_LEVEL = "(other)"
 UNKNOWN = "(not seen in training)"
 MOST_LEVELS = 1000
-NAMES_SHOWN, LONGEST_SHOWN = 5, 30
+LONGEST_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -165,8 +162,6 @@ def unknown_levels(
 
 def learn_category(column: Labels, name: str, sample_weight: Float | None = None) -> Category:
     """The variable of a training column; levels of few rows are pooled."""
-    if not column.declared:
-        _check_levels(column, name)
     counts = np.bincount(column.codes + 1, weights=sample_weight, minlength=len(column.levels) + 1)
     sizes = {level: float(counts[number + 1]) for number, level in enumerate(column.levels)}
     if (column.codes == -1).any():
@@ -185,17 +180,3 @@ def learn_category(column: Labels, name: str, sample_weight: Float | None = None
     total = sum(kept.values()) or n_rows
     shares = tuple(kept[level] / total for level in levels)
     return Category(name, tuple(levels), shares, tuple(pooled[:MOST_LEVELS]), len(pooled))
-
-
-def _check_levels(column: Labels, name: str) -> None:
-    """Refuses text in a column of numbers."""
-    text = [level for level in column.levels if not is_number(level)]
-    if text and len(text) < len(column.levels) / 2 and len(column.levels) > FEW_LEVELS:
-        code = column.levels.index(text[0])
-        raise text_among_numbers(text[0], int((column.codes == code).argmax()), name)
-
-
-def listed(names: tuple[str, ...] | list[str]) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(shortened(name, LONGEST_CELL) for name in names[:NAMES_SHOWN])
-    return shown if len(names) <= NAMES_SHOWN else f"{shown} and {len(names) - NAMES_SHOWN} more"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from islab.core.arrays import Float
 from islab.core.names import counted, shortened
@@ -18,16 +16,15 @@ from islab.tables.categories import Category
 from islab.tables.columns import ColumnEncoder, Variable, learn_columns
 from islab.tables.dates import Moment
 from islab.tables.frames import is_frame, plain_table
-from islab.tables.left_out import FEWEST_TO_COUNT, NAME_OF_ID, LeftOut
+from islab.tables.leaks import leaks
+from islab.tables.left_out import NAME_OF_ID, LeftOut
 from islab.tables.numbers import MISSING_LEVEL, NOTHING_TO_LEARN, Number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NEAR_COPY = 0.999
-LEAKS = 0.999
 MISSING_SHARE = 0.05
-MOST_CLASSES = 2  # of numbers; more of them are a scale
 FAR = 100.0
 MOST_CORRELATED = 2000
 LEAK = "leakage suspect"
@@ -98,9 +95,10 @@ def check(X: Any, y: Any = None) -> TableCheck:
     targets = [] if y is None else _targets(y, len(covariates))
     found = [
         *(Finding(name, "cannot be used", words) for name, words in learned.problems.items()),
+        *(Finding(name, "words", words) for name, words in learned.remarks.items()),
         *_single_columns(encoder, covariates, learned.empty),
         *_copies(encoder, covariates),
-        *(finding for target in targets for finding in _leaks(encoder, covariates, target)),
+        *(finding for target in targets for finding in _suspects(encoder, covariates, target)),
     ]
     return TableCheck(tuple(found), len(covariates), len(names))
 
@@ -201,52 +199,8 @@ def _near_copies(encoder: ColumnEncoder, covariates: Float, known: set[str]) -> 
     return found
 
 
-def _leaks(encoder: ColumnEncoder, covariates: Float, y: NDArray) -> list[Finding]:
-    """Columns that alone put the rows in the order of the target, or part all its classes."""
-    import pandas as pd
-
-    known = ~pd.isna(y)
-    if known.sum() < FEWEST_TO_COUNT:
-        return []
-    target, covariates = pd.Series(y[known]).infer_objects(), covariates[known]
-    numbers = pd.api.types.is_numeric_dtype(target.dtype) and target.nunique() > MOST_CLASSES
-    codes = target.rank().to_numpy() if numbers else pd.factorize(target, sort=True)[0]
-    strength = _rank_correlation if numbers else _separation
-    found = []
-    for place, variable in enumerate(encoder.variables):
-        own = covariates[:, encoder.owner_index == place]
-        pairs = zip(variable.covariates, own.T, strict=True)
-        told = [name for name, column in pairs if strength(column, codes) >= LEAKS]
-        if not told and isinstance(variable, Category):
-            told = [variable.name] if strength(_by_level(own, codes), codes) >= LEAKS else []
-        if told:
-            detail = f"{told[0]!r} alone tells the target; is it known beforehand?"
-            found.append(Finding(variable.name, LEAK, detail))
-    return found
-
-
-def _by_level(own: Float, codes: NDArray) -> Float:
-    """Levels in the order of their mean targets."""
-    level = np.unique(own, axis=0, return_inverse=True)[1].ravel()
-    return (np.bincount(level, codes) / np.bincount(level))[level]
-
-
-def _rank_correlation(column: Float, ranks: Float) -> float:
-    """Absolute rank correlation with a number, of which the ranks are given."""
-    x, target = rankdata(column) - (len(ranks) + 1) / 2, ranks - (len(ranks) + 1) / 2
-    size = np.linalg.norm(x) * np.linalg.norm(target)
-    return float(np.abs(target @ x) / max(size, 1.0))
-
-
-def _separation(column: Float, codes: NDArray[np.intp]) -> float:
-    """How well the order of a column parts classes: the least |2 AUC - 1| of two neighbours."""
-    n_in = np.bincount(codes)
-    if len(n_in) < 2:
-        return 0.0
-    order = np.argsort(np.bincount(codes, rankdata(column)) / n_in, kind="stable")
-    found = 1.0
-    for low, high in pairwise(order):
-        ranks = rankdata(np.concatenate([column[codes == low], column[codes == high]]))
-        above = ranks[n_in[low] :].sum() - n_in[high] * (n_in[high] + 1) / 2
-        found = min(found, abs(2 * above / (n_in[low] * n_in[high]) - 1))
-    return float(found)
+def _suspects(encoder: ColumnEncoder, covariates: Float, y: NDArray) -> list[Finding]:
+    """Columns that alone tell a target."""
+    found = leaks(encoder.variables, covariates, y)
+    detail = "{!r} alone tells the target; is it known beforehand?"
+    return [Finding(name, LEAK, detail.format(covariate)) for name, covariate in found.items()]

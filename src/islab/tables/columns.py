@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.expressions import Expression
-from islab.core.names import counted
-from islab.tables.categories import Category, learn_category, listed
+from islab.core.names import counted, listed
+from islab.tables.categories import Category, learn_category
 from islab.tables.dates import Moment, learn_moment
+from islab.tables.leaks import Variable, leaks
 from islab.tables.left_out import LeftOut, ids, reason_to_leave_out
 from islab.tables.numbers import LEAST_SPREAD, Number, learn_number, too_large
 from islab.tables.orders import Ordered, has_order, learn_ordered
@@ -37,6 +38,7 @@ from islab.tables.reading import (
     read_column,
     sources_of,
 )
+from islab.tables.spelled import spelled_amounts, spelled_days, text_among_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +46,7 @@ if TYPE_CHECKING:
 MISSING = ("impute", "error")
 SMALLEST_SCALE = 1e-150
 ROUNDING = 1e-9  # of a range
-
-Variable = Number | Category | Ordered | Moment | LeftOut
+ROWS_SEEN = 5000  # of a table that is looked through for leaks
 
 
 class TableWarning(UserWarning):
@@ -66,6 +67,7 @@ class ColumnEncoder:
         names: list[str],
         missing: str = "impute",
         sample_weight: Float | None = None,
+        target: NDArray | None = None,
     ) -> tuple[ColumnEncoder, Float]:
         """An encoder for this training table, and the table's covariates.
 
@@ -78,12 +80,18 @@ class ColumnEncoder:
         missing : {"impute", "error"}
         sample_weight : (rows,), optional
             Weights of rows in means and standard deviations.
+        target : (rows,) or (rows, outputs), optional
+            Numbers or classes, for a word on columns that tell it alone.
         """
         found = learn_columns(table, names, missing, sample_weight)
         if found.problems:
             raise UnusableColumns(found.problems)
         _check_names(found.variables)
-        said = [*_words_of_left_out(found.variables), *_words_of_unusable(found)]
+        said = [
+            *_words_of_left_out(found.variables),
+            *_words_of_unusable(found),
+            *_words_of_leaks(found, target),
+        ]
         if said:
             _say("\n".join(said))
         return cls(tuple(found.variables), missing), found.covariates
@@ -149,6 +157,8 @@ class ColumnEncoder:
             if isinstance(variable, LeftOut):
                 continue
             column = read_column(source, name, text=isinstance(variable, Category | Ordered))
+            if isinstance(variable, Number):
+                column = variable.numbers(column, remarks)
             check_cells(column, name, self.missing)
             parts.append(variable.encode(column, remarks))
         return np.concatenate(parts, axis=1)
@@ -230,21 +240,23 @@ class Learned(NamedTuple):
     covariates: Float  # (rows, covariates)
     empty: list[str]  # columns without a single value
     problems: dict[str, str]  # columns that cannot be used, which have no variable
+    remarks: dict[str, str]  # on words among the numbers of a column
 
 
 def learn_columns(
     table: Any, names: list[str], missing: str = "impute", sample_weight: Float | None = None
 ) -> Learned:
     """The variables of a table, and what is wrong with columns that cannot be used."""
-    found = Learned([], np.empty((table.shape[0], 0)), [], {})
+    found = Learned([], np.empty((table.shape[0], 0)), [], {}, {})
     parts = [found.covariates]
     names_of_rows = ids(table)
     for place, (name, source) in enumerate(sources_of(table, names)):
         try:
             column = read_column(source, name)
-            reason = names_of_rows.get(place) or reason_to_leave_out(column)
+            reason = names_of_rows.get(place)
             variable = _learn_variable(column, name, reason, missing, sample_weight)
-            parts.append(variable.encode(column, []))
+            said: list[str] = []
+            parts.append(variable.encode(column, said))
         except UnusableKind as error:
             found.variables.append(LeftOut(name, error.words))
             continue
@@ -252,6 +264,8 @@ def learn_columns(
             found.problems[name] = str(error)
             continue
         found.variables.append(variable)
+        if said:
+            found.remarks[name] = said[0]
         if isinstance(column, np.ndarray) and np.isnan(column).all():
             found.empty.append(name)
     return found._replace(covariates=np.concatenate(parts, axis=1))
@@ -263,11 +277,30 @@ def _learn_variable(
     """The variable of a training column; with a reason to leave it out, nothing of it matters."""
     if reason:
         return LeftOut(name, reason)
+    if isinstance(column, Labels):
+        return _learn_text(column, name, missing, sample_weight)
     check_cells(column, name, missing)
-    if isinstance(column, Days):
-        return learn_moment(column, name, sample_weight)
-    if not isinstance(column, Labels):
-        return learn_number(column, name, sample_weight)
+    learn = learn_moment if isinstance(column, Days) else learn_number
+    return learn(column, name, sample_weight)
+
+
+def _learn_text(
+    column: Labels, name: str, missing: str, sample_weight: Float | None
+) -> Number | Category | Ordered | Moment | LeftOut:
+    """The variable of a training column of text: what it spells, else its levels."""
+    amounts, dated = spelled_amounts(column), spelled_days(column)
+    if amounts is not None:
+        if amounts.words and missing == "error":
+            raise text_among_numbers(column, amounts.words, name)
+        check_cells(amounts.values, name, missing)
+        return replace(learn_number(amounts.values, name, sample_weight), unit=amounts.unit)
+    if dated is not None:
+        check_cells(dated[0], name, missing)
+        return replace(learn_moment(dated[0], name, sample_weight), spelling=dated[1])
+    reason = reason_to_leave_out(column)
+    if reason:
+        return LeftOut(name, reason)
+    check_cells(column, name, missing)
     learn = learn_ordered if has_order(column) else learn_category
     return learn(column, name, sample_weight)
 
@@ -314,8 +347,8 @@ def _called_by_machinery() -> bool:
 
 
 def _words_of_unusable(learned: Learned) -> list[str]:
-    """Which columns have no value, or vary so little that they count as constants."""
-    said, empty = [], learned.empty
+    """Which columns hold words among numbers, no value, or what varies too little to be used."""
+    said, empty = [*learned.remarks.values()], learned.empty
     if empty:
         said.append(
             f"Got {'column' if len(empty) == 1 else 'columns'} "
@@ -331,6 +364,26 @@ def _words_of_unusable(learned: Learned) -> list[str]:
             "subtract a constant."
         )
     return said
+
+
+def _words_of_leaks(learned: Learned, target: NDArray | None) -> list[str]:
+    """Which columns tell the target alone, if there are others."""
+    used = [v for v in learned.variables if any(v.varies)]
+    if target is None or len(used) < 2:
+        return []
+    n_rows = len(target)
+    rows = slice(None, None, 1 + n_rows // ROWS_SEEN)
+    targets = target[rows].reshape(len(learned.covariates[rows]), -1).T
+    every = (leaks(learned.variables, learned.covariates[rows], y) for y in targets)
+    found = list(dict.fromkeys(name for each in every for name in each))
+    if not found:
+        return []
+    each = "which" if len(found) == 1 else "each of which"
+    return [
+        f"Got {'column' if len(found) == 1 else 'columns'} {listed([repr(name) for name in found])}"
+        f", {each} alone tells the target nearly perfectly; drop what is not known when a "
+        "prediction is asked for."
+    ]
 
 
 def _check_names(variables: list[Variable]) -> None:

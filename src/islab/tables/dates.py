@@ -8,6 +8,7 @@ rows must have seen enough of a cycle for it to be told from the trend.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from islab.core.expressions import Cell, Constant, Expression, call, greater, wh
 from islab.tables.categories import Category, learn_category
 from islab.tables.numbers import MISSING_LEVEL, Number, learn_number
 from islab.tables.reading import Column, Days, Labels, labelled, wrong_kind
+from islab.tables.spelled import days_spelled
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -101,6 +103,7 @@ class Moment:
     trend: Number
     cycles: tuple[Cycle, ...] = ()
     weekday: Category | None = None
+    spelling: str = ""  # format of text that has day and month in an order of its own
 
     @property
     def parts(self) -> tuple[Number | Cycle | Category, ...]:
@@ -154,13 +157,17 @@ class Moment:
         return [scale for part, values in pairs for scale in part.natural_scale(values)]
 
     def _days(self, column: Column) -> NDArray[np.float64]:
+        if isinstance(column, Labels):
+            spelled = days_spelled(column, self.spelling) if self.spelling else None
+            column = column if spelled is None else spelled
         if isinstance(column, Days):
             return column.days
+        expected = f"dates such as {date(2024, 5, 31).strftime(self.spelling or '%Y-%m-%d')}"
         if isinstance(column, Labels):
             example = column.levels[0] if column.levels else ""
-            raise wrong_kind(f"text such as {example!r}", self.name, "dates such as 2024-05-31")
+            raise wrong_kind(f"text such as {example!r}", self.name, expected)
         if not np.isnan(column).all():
-            raise wrong_kind("numbers", self.name, "dates such as 2024-05-31")
+            raise wrong_kind("numbers", self.name, expected)
         return column
 
 

@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from islab.core.arrays import Float
 from islab.core.expressions import Expression
 from islab.core.names import is_number
+from islab.tables.numbers import fewest_rows
 from islab.tables.reading import FEW_LEVELS, Column, Labels
 
 FEWEST_TO_COUNT = 20
@@ -116,18 +117,17 @@ def _fill_their_range(values: NDArray[np.integer]) -> bool:
     return bool(chance < BY_CHANCE)
 
 
-def reason_to_leave_out(column: Column) -> str | None:
+def reason_to_leave_out(column: Labels) -> str | None:
     """Why text cannot help to predict new rows, if hardly any two rows share it."""
-    if not isinstance(column, Labels) or column.declared:
-        return None
-    numbers = sum(map(is_number, column.levels))
-    if len(column.levels) / 2 < numbers < len(column.levels):
-        return None  # numbers with a few words among them are an error
-    if len(column.levels) <= max(FEW_LEVELS, len(column) / 2):
+    if column.declared or len(column.levels) <= FEW_LEVELS:
         return None
     if all(map(LIKE_A_DATE.fullmatch, column.levels)):
         return SPELLS_DATES
     if all(is_number(BESIDE_NUMBERS.sub("", level)) for level in column.levels):
-        return SPELLS_NUMBERS
+        plain = all(map(is_number, column.levels))  # few of them are codes
+        return None if plain and len(column.levels) <= len(column) / 2 else SPELLS_NUMBERS
+    if len(column.levels) <= len(column) / 2:
+        sizes = np.bincount(column.codes[column.codes >= 0])
+        return None if sizes.max() >= fewest_rows(len(column)) else DIFFERS
     n_words = np.mean([len(level.split()) for level in column.levels])
     return FREE_TEXT if n_words >= WORDS_OF_PROSE else DIFFERS

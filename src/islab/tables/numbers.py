@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from islab.core.arrays import Float
 from islab.core.expressions import MISSING_TEXT, Cell, CellKind, Constant, Expression, call, where
-from islab.core.names import counted
-from islab.tables.reading import Column, Days, Labels, check_cells, numbers_from_text, wrong_kind
+from islab.core.names import counted, listed
+from islab.tables.reading import Column, Days, Labels, check_cells, wrong_kind
+from islab.tables.spelled import TIME, amounts_in, text_among_numbers
 from islab.tables.tails import Tails
 
 MISSING_LEVEL = MISSING_TEXT
@@ -33,6 +34,7 @@ class Number:
     indicator: bool  # whether a covariate marks missing values: enough were missing in training
     gaps: bool = False  # whether values were missing in training, but too few for a covariate
     tails: Tails | None = None  # beyond the usual range, if training had numbers far outside it
+    unit: str = ""  # that text in the column spells besides its numbers, such as $ or kg
 
     @property
     def constant(self) -> bool:
@@ -57,13 +59,17 @@ class Number:
         """What deserves to be said of it."""
         if self.constant:
             return NOTHING_TO_LEARN
+        unit = "in days" if self.unit == TIME else f"in {self.unit}" if self.unit else ""
         if self.tails is None:
-            return ""
-        return f"beyond {self.tails.low:.4g} and {self.tails.high:.4g} by its logarithm"
+            return unit
+        far = f"beyond {self.tails.low:.4g} and {self.tails.high:.4g} by its logarithm"
+        return f"{unit}, {far}" if unit else far
 
     def encode(self, column: Column, remarks: list[str]) -> Float:
         """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
-        values = self._numbers(column)
+        values = self.numbers(column, remarks)
+        if self.tails is not None:
+            values = self.tails.shorten(values)
         missing = np.isnan(values)
         if missing.any() and not (self.indicator or self.gaps or self.constant):
             remarks.append(
@@ -93,15 +99,25 @@ class Number:
         scale = [(self.high - self.low) / 2 if two else np.nan]
         return [*scale, HALF] if self.indicator else scale
 
-    def _numbers(self, column: Column) -> Float:
-        if isinstance(column, Labels) and self.constant:
-            return np.where(column.codes == -1, np.nan, self.fill)
-        if isinstance(column, Labels):
-            column = numbers_from_text(column, self.name)
-            check_cells(column, self.name, missing="impute")
+    def numbers(self, column: Column, remarks: list[str]) -> Float:
+        """The column's numbers, NaN where missing; remarks on words that count so are added."""
         if isinstance(column, Days):
             raise wrong_kind("dates", self.name, "numbers")
-        return column if self.tails is None else self.tails.shorten(column)
+        if not isinstance(column, Labels):
+            return column
+        if self.constant:
+            return np.where(column.codes == -1, np.nan, self.fill)
+        found = amounts_in(column, self.unit)
+        if found.words and not (self.indicator or self.gaps):
+            raise text_among_numbers(column, found.words, self.name)
+        if found.words:
+            words = "is no number" if len(found.words) == 1 else "are no numbers"
+            remarks.append(
+                f"Got {listed([repr(word) for word in found.words])} in column {self.name!r}, "
+                f"which {words} and counted as missing."
+            )
+        check_cells(found.values, self.name, missing="impute")
+        return found.values
 
 
 def fewest_rows(n_rows: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.names import is_number, shortened
+from islab.core.names import is_number
 
 FEW_LEVELS = 20
 
@@ -25,6 +25,7 @@ class Labels:
     levels: tuple[str, ...]
     declared: bool  # whether the table says that the column is categorical
     order: tuple[str, ...] = ()  # all levels that the table declares, if it orders them
+    spoilt: bool = False  # whether it holds numbers, and a little text among them
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -45,7 +46,6 @@ Column = NDArray[np.float64] | Labels | Days
 BOOLEANS = ("False", "True")
 BLANKS = frozenset(("", "?", "-", "--", ".", "na", "n/a", "null", "none"))  # in lower case
 LONGEST_CELL = 60
-CODE = re.compile(r"[+-]?0\d+")  # 007 names something
 MICROSECONDS = 86_400e6  # in a day
 ISO_DATE = re.compile(
     r"(\d{4}([-/])\d{2}\2\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?)(?:Z|[+-]\d{2}:?\d{2})?"
@@ -119,8 +119,6 @@ def read_column(source: Any, name: str, *, text: bool = False) -> Column:
         column = _read(source, name)
         if isinstance(column, Labels) and not text:
             column = _days_if_dates(column)
-        if isinstance(column, Labels) and not text:
-            column = _numbers_if_spelled(column)
         if isinstance(column, Labels):
             "".join(column.levels).encode()
     except UnicodeEncodeError as error:
@@ -173,65 +171,18 @@ def labelled(values: Any, declared: bool, order: Iterable[Any] = ()) -> Labels:
     return Labels(np.asarray(codes), levels, declared, tuple(dict.fromkeys(map(_label, order))))
 
 
-def numbers_from_text(column: Labels, name: str) -> NDArray[np.float64]:
-    """Text as the numbers that it spells; booleans, if there is nothing else, as 0 and 1."""
-    if set(column.levels) <= set(BOOLEANS):
-        return np.array([*map(BOOLEANS.index, column.levels), np.nan])[column.codes]
-    wrong = [number for number, level in enumerate(column.levels) if not _is_number(level)]
-    if wrong:
-        row = int(np.isin(column.codes, wrong).argmax())
-        raise text_among_numbers(column.levels[column.codes[row]], row, name)
-    return _spelled(column)
-
-
-def _numbers_if_spelled(column: Labels) -> Column:
-    """Text that spells many numbers, and perhaps that some are missing, as these; else as it is.
-
-    A few numbers may be codes, those that begin with a zero are, and whole ones that hardly any
-    two rows share may be names.
-    """
-    if column.declared or len(column.levels) <= FEW_LEVELS:
-        return column
-    numbers = [level for level in column.levels if not _is_blank(level)]
-    if not all(map(is_number, numbers)) or any(map(CODE.fullmatch, numbers)):
-        return column
-    whole = all(level.strip().lstrip("+-").isdecimal() for level in numbers)
-    return column if whole and len(numbers) > len(column) / 2 else _spelled(column)
-
-
-def _mixed(column: Labels, name: str) -> Column:
+def _mixed(column: Labels) -> Labels:
     """Cells that are text or numbers: levels, such as 1, 2 and 3+, if they are few and text is not
-    rare, else numbers.
+    rare, else numbers among which text has come.
     """
-    text = [number for number, level in enumerate(column.levels) if not _is_number(level)]
+    text = [k for k, level in enumerate(column.levels) if not (is_number(level) or is_blank(level))]
     rare = np.isin(column.codes, text).sum() < max(2.0, np.log(len(column)))
-    if rare or len(column.levels) > FEW_LEVELS:
-        return numbers_from_text(column, name)
-    return column
+    return replace(column, spoilt=bool(rare or len(column.levels) > FEW_LEVELS))
 
 
-def _spelled(column: Labels) -> NDArray[np.float64]:
-    values = [np.nan if _is_blank(level) else float(level) for level in column.levels]
-    return np.array([*values, np.nan])[column.codes]
-
-
-def _is_number(text: str) -> bool:
-    return is_number(text) or _is_blank(text)
-
-
-def _is_blank(text: str) -> bool:
+def is_blank(text: str) -> bool:
     """Whether that is how people write that a number is missing."""
     return text.strip().lower() in BLANKS
-
-
-def text_among_numbers(value: str, row: int, name: str) -> ValueError:
-    """The error for a cell of text in a column of numbers."""
-    return UnusableCell(
-        f"Got {shortened(value, LONGEST_CELL)!r} in column {name!r}",
-        row,
-        ", where other values are numbers, expected numbers only; try to correct it, to replace "
-        "it by NaN, or to declare the column categorical (on the command line, --text).",
-    )
 
 
 def _read(series: Any, name: str) -> Column:
@@ -266,7 +217,7 @@ def _read(series: Any, name: str) -> Column:
         if all(number):
             return np.array([np.nan if _is_missing(value) else _float(value) for value in cells])
         if all(a or b for a, b in zip(text, number, strict=True)):
-            return _mixed(labelled(cells, declared=False), name)
+            return _mixed(labelled(cells, declared=False))
     example = next(value for value in cells if not _is_missing(value))
     raise UnusableKind(
         f"Got column {name!r} of type {kind}, for example {example!r}, expected numbers, "
@@ -316,13 +267,17 @@ def _days_of_objects(values: list[Any]) -> Days:
 
 def _days_if_dates(column: Labels) -> Column:
     """Text that spells dates, such as 2024-05-31 or 2024-05-31 14:30, as days; else as it is."""
-    if column.declared or not column.levels:
-        return column
-    times = _times(column.levels)
-    if times is None:
-        return column
-    # The last entry serves code -1, a missing value.
-    return Days(np.append(_in_days(times.astype("datetime64[us]")), np.nan)[column.codes])
+    levels = tuple(level for level in column.levels if not is_blank(level))
+    times = None if column.declared or not levels else _times(levels)
+    return column if times is None else days_of(column, times)
+
+
+def days_of(column: Labels, times: NDArray) -> Days:
+    """The days of a column of text, given the times of those of its levels that are not blank."""
+    known = [not is_blank(level) for level in column.levels]
+    days = np.full(len(known) + 1, np.nan)  # the last entry serves code -1, a missing value
+    days[:-1][known] = _in_days(times.astype("datetime64[us]"))
+    return Days(days[column.codes])
 
 
 def _times(levels: tuple[str, ...]) -> NDArray | None:

@@ -128,10 +128,10 @@ def outside_range(encoder: ColumnEncoder, table: Any) -> dict[str, NDArray[np.bo
 
 
 def _unusual(variable: Variable, column: Column) -> NDArray[np.bool_]:
+    if isinstance(variable, Number):
+        column = variable.numbers(column, [])
     if isinstance(variable, Number | Moment):
         trend = variable.trend if isinstance(variable, Moment) else variable
-        if isinstance(column, Labels) and trend.constant:
-            return np.zeros(len(column), dtype=bool)
         values = variable.encode(column, [])[:, 0]
         missing = _missing(column)
         new = missing & (not (trend.indicator or trend.gaps))
