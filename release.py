@@ -1,7 +1,8 @@
 """Prepares a release: ``python release.py 0.2.0``, or ``make release VERSION=0.2.0``.
 
 Writes the version and the date into the files that name them, commits, builds and checks the
-package, and sets the tag. Nothing is pushed.
+package, and sets the tag. A second commit opens the next minor version: until it is released, its
+name ends in ``.dev0``. Nothing is pushed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main() -> None:
         release(Path.cwd(), args.version, args.date, build=not args.no_build)
     except ValueError as error:
         sys.exit(f"release: {error}")
-    print(f"Look at the commit and at dist, then: git push origin HEAD v{args.version}")
+    print(f"Look at the commits and at dist, then: git push origin HEAD v{args.version}")
 
 
 def release(root: Path, version: str, date: str, *, build: bool) -> None:
@@ -48,15 +49,34 @@ def release(root: Path, version: str, date: str, *, build: bool) -> None:
     if build:
         run(root, "make", "package")
     run(root, "git", "tag", "--annotate", f"v{version}", "--message", f"Version {version}")
+    open_next(root, version)
+
+
+def open_next(root: Path, version: str) -> None:
+    """A commit in which the package and the changelog are those of the next minor version."""
+    major, minor, _ = numbers(version)
+    coming = f"{major}.{minor + 1}"
+    name, pattern = PLACES[0]
+    project = replaced(root / name, pattern, rf"\g<1>{coming}.0.dev0\g<2>")
+    heading = rf"^(## {re.escape(version)} \()"
+    log = replaced(root / "CHANGELOG.md", heading, rf"## {coming} (unreleased)\n\n\1")
+    (root / name).write_text(project, encoding="utf-8")
+    (root / "CHANGELOG.md").write_text(log, encoding="utf-8")
+    run(root, "git", "commit", "--quiet", "--all", "--message", f"Version {coming} begins")
 
 
 def require_ready(root: Path, version: str) -> None:
     """Refuses what would make a wrong release, before anything is changed."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise ValueError(f"Got version {version!r}, expected three numbers, such as 0.2.0")
-    present = re.search(r'^version = "([^"]*)"', (root / "pyproject.toml").read_text(), re.M)
-    if present is None or numbers(version) <= numbers(present[1]):
-        raise ValueError(f"Got version {version}, expected one after {present and present[1]}")
+    present = re.search(
+        r'^version = "([\d.]+?)(\.dev0)?"', (root / "pyproject.toml").read_text(), re.M
+    )
+    if present is None:
+        raise ValueError("Found no version in pyproject.toml, expected one such as 0.2.0.dev0")
+    too_early = numbers(version) < numbers(present[1])
+    if too_early or (not present[2] and version == present[1]):
+        raise ValueError(f"Got version {version}, expected one after {present[1]}")
     if run(root, "git", "status", "--porcelain"):
         raise ValueError("Got changes that are not committed; commit them or put them away first")
     if run(root, "git", "tag", "--list", f"v{version}"):

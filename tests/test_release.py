@@ -41,19 +41,44 @@ def release(root, *words):
     return subprocess.run(command, cwd=root, text=True, capture_output=True, check=False)
 
 
+def kept(root, name, commit="v9.1.0"):
+    return git(root, "show", f"{commit}:{name}")
+
+
 def test_a_release_names_its_version_everywhere_and_is_tagged(clone):
     done = release(clone, "9.1.0", "--date", "2030-01-02")
     assert done.returncode == 0, done.stderr
     assert git(clone, "tag") == "v9.1.0"
     assert git(clone, "status", "--porcelain") == ""
-    assert 'version = "9.1.0"' in (clone / "pyproject.toml").read_text()
-    assert "version: 9.1.0" in (clone / "CITATION.cff").read_text()
-    assert 'version: "9.1.0"' in (clone / "recipe/recipe.yaml").read_text()
-    assert "## 9.1.0 (2030-01-02)" in (clone / "CHANGELOG.md").read_text()
+    assert 'version = "9.1.0"' in kept(clone, "pyproject.toml")
+    assert "version: 9.1.0" in kept(clone, "CITATION.cff")
+    assert 'version: "9.1.0"' in kept(clone, "recipe/recipe.yaml")
+    assert "## 9.1.0 (2030-01-02)" in kept(clone, "CHANGELOG.md")
     # Nothing else on these lines, nor on others.
-    assert git(clone, "diff", "--shortstat", "HEAD~1") == (
+    assert git(clone, "diff", "--shortstat", "v9.1.0~1", "v9.1.0") == (
         "4 files changed, 4 insertions(+), 4 deletions(-)"
     )
+
+
+def test_after_a_release_the_next_version_begins(clone):
+    release(clone, "9.1.0")
+    assert git(clone, "rev-parse", "HEAD~1") == git(clone, "rev-parse", "v9.1.0^{commit}")
+    assert 'version = "9.2.0.dev0"' in (clone / "pyproject.toml").read_text()
+    assert "version: 9.1.0" in (clone / "CITATION.cff").read_text()
+    headings = re.findall("^## .*", (clone / "CHANGELOG.md").read_text(), flags=re.M)
+    assert headings[0] == "## 9.2 (unreleased)"
+    assert headings[1].startswith("## 9.1.0 (")
+    assert release(clone, "9.2.0").returncode == 0
+    assert git(clone, "tag").split() == ["v9.1.0", "v9.2.0"]
+
+
+def test_what_is_released_cannot_be_released_again(clone):
+    project = clone / "pyproject.toml"
+    project.write_text(
+        re.sub('version = "[^"]*"', 'version = "9.1.0"', project.read_text(), count=1)
+    )
+    git(clone, "commit", "--quiet", "--all", "--message", "as released")
+    assert "expected one after 9.1.0" in release(clone, "9.1.0").stderr
 
 
 @pytest.mark.parametrize(

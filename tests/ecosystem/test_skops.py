@@ -1,4 +1,4 @@
-"""Files of skops, which load only classes that the reader trusts."""
+"""Files of skops, which load only classes that the reader trusts, and its model cards."""
 
 from importlib import import_module
 
@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from islab import ISLaBClassifier, ISLaBRegressor
-from islab.io.skops_types import TRUSTED_TYPES
+from islab.evaluate import evaluate
+from islab.skops import TRUSTED_TYPES, model_card
 from islab.tables.columns import TableWarning
 
 sio = pytest.importorskip("skops.io")
@@ -76,3 +77,44 @@ def test_every_trusted_name_is_a_class_of_its_module(name):
     found = getattr(import_module(module), word)
     assert isinstance(found, type)
     assert found.__module__ == module
+
+
+@pytest.fixture(scope="module")
+def model(table, numbers):
+    return ISLaBRegressor(**QUICK).fit(table, numbers)
+
+
+def test_a_card_tells_what_the_model_found_and_how_good_it_is(tmp_path, model, table, numbers):
+    card = model_card(model, table, numbers)
+    assert card.select("Model description/Summary").content.splitlines()[1:-1] == (
+        str(model.summary()).splitlines()
+    )
+    scores = card.select("Model description/Evaluation Results")
+    found = dict(zip(scores.table["Metric"], scores.table["Value"], strict=True))
+    expected = evaluate(model, table, numbers)
+    assert float(found["rmse"]) == pytest.approx(expected["rmse"], rel=1e-3)
+    assert "selected" not in found
+    assert "120 rows" in scores.content
+    card.save(tmp_path / "README.md")
+    text = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for words in ("model.predict(X)", "`town`", "max_epochs", "10.1613/jair.1.20433"):
+        assert words in text
+
+
+def test_a_card_without_rows_leaves_the_scores_open(model):
+    card = model_card(model)
+    for section in ("Evaluation Results", "Intended uses"):
+        assert "More Information Needed" in card.select(f"Model description/{section}").content
+
+
+def test_a_card_of_classes_and_columns_without_names_says_how_to_predict(numbers):
+    x = np.random.default_rng(4).normal(size=(len(numbers), 3))
+    model = ISLaBClassifier(**QUICK).fit(x, x[:, 0] > 0)
+    text = model_card(model).render()
+    assert "model.predict_proba(X)" in text
+    assert "columns 0 to 2" in text
+
+
+def test_a_card_with_rows_but_no_targets_is_refused(model, table):
+    with pytest.raises(ValueError, match="expected both"):
+        model_card(model, table)
