@@ -98,7 +98,7 @@ def test_arviz_has_what_every_draw_has(linear):
     pytest.importorskip("arviz_base")
     tree = linear.to_arviz()["posterior"]
     names, used = linear.posterior_.used_variables()
-    assert list(tree["column"].to_numpy()) == list(names)
+    assert list(tree["table_column"].to_numpy()) == list(names)
     np.testing.assert_array_equal(tree["used"].to_numpy(), np.array(used))
     assert tree["noise"].sizes["output"] == 1
 

@@ -138,7 +138,8 @@ def to_arviz(posterior: SampledPosterior) -> Any:
     ``posterior`` has ``used`` (by variable), ``nonlinear`` (by covariate), ``n_used_weights``,
     ``noise`` and ``log_likelihood``, of all rows together.
     """
-    # No dimension is called "variable": xarray keeps that word for itself when ArviZ makes tables.
+    # No dimension is called "variable" or "column": xarray and ArviZ use these words themselves
+    # when they make tables and plots.
     base = needed("arviz_base", "ArviZ data", "arviz")
     n_draws = min(chain.n_draws for chain in posterior.chains)
     names, used = posterior.used_variables()
@@ -150,13 +151,13 @@ def to_arviz(posterior: SampledPosterior) -> Any:
         "noise": [chain.noise[:n_draws] for chain in posterior.chains],
         "log_likelihood": [chain.log_likelihood[:n_draws] for chain in posterior.chains],
     }
-    dims = {"used": ["column"], "nonlinear": ["covariate"]}
+    dims = {"used": ["table_column"], "nonlinear": ["covariate"]}
     if posterior.chains[0].noise.shape[1] == len(scale.outputs):
         dims["noise"] = ["output"]
     return base.from_dict(
         {"posterior": {name: np.array(value) for name, value in values.items()}},
         coords={
-            "column": list(names),
+            "table_column": list(names),
             "covariate": list(scale.names),
             "output": list(scale.outputs),
         },
