@@ -69,14 +69,18 @@ def require_ready(root: Path, version: str) -> None:
     """Refuses what would make a wrong release, before anything is changed."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise ValueError(f"Got version {version!r}, expected three numbers, such as 0.2.0")
-    present = re.search(
-        r'^version = "([\d.]+?)(\.dev0)?"', (root / "pyproject.toml").read_text(), re.M
-    )
+    project = (root / "pyproject.toml").read_text(encoding="utf-8")
+    present = re.search(r'^version = "([\d.]+?)(\.dev0)?"', project, re.M)
     if present is None:
         raise ValueError("Found no version in pyproject.toml, expected one such as 0.2.0.dev0")
     too_early = numbers(version) < numbers(present[1])
     if too_early or (not present[2] and version == present[1]):
         raise ValueError(f"Got version {version}, expected one after {present[1]}")
+    if not re.search(r'^Repository = "https://', project, re.M):
+        raise ValueError(
+            "Got no Repository in [project.urls] of pyproject.toml, expected the address of the "
+            "public repository, where the links of the package's page lead to"
+        )
     if run(root, "git", "status", "--porcelain"):
         raise ValueError("Got changes that are not committed; commit them or put them away first")
     if run(root, "git", "tag", "--list", f"v{version}"):

@@ -27,6 +27,9 @@ def clone(tmp_path, monkeypatch):
     for name in FILES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    project = (tmp_path / "pyproject.toml").read_text()
+    address = '[project.urls]\nRepository = "https://example.org/islab"'
+    (tmp_path / "pyproject.toml").write_text(project.replace("[project.urls]", address))
     # Whatever the changelog says today, here the next version is not released yet.
     log = "# Changelog\n\n## 9.1 (unreleased)\n\n### Added\n- This.\n\n## 0.1.0 (2026-11-01)\n"
     (tmp_path / "CHANGELOG.md").write_text(log)
@@ -91,6 +94,16 @@ def test_a_version_that_cannot_be_is_refused(clone, version, words):
     assert words in done.stderr
     assert git(clone, "tag") == ""
     assert git(clone, "status", "--porcelain") == ""
+
+
+def test_without_the_address_of_the_repository_nothing_is_released(clone):
+    project = clone / "pyproject.toml"
+    project.write_text(re.sub("^Repository = .*\n", "", project.read_text(), flags=re.M))
+    git(clone, "commit", "--quiet", "--all", "--message", "no address")
+    done = release(clone, "9.1.0")
+    assert done.returncode == 1
+    assert "Repository in [project.urls]" in done.stderr
+    assert git(clone, "tag") == ""
 
 
 def test_changes_that_are_not_committed_are_not_released(clone):

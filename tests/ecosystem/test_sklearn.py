@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibrationDisplay
 from sklearn.inspection import partial_dependence
 from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay, roc_auc_score
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -50,6 +50,37 @@ def test_a_routed_offset_is_split_with_the_rows(routing, x, numbers):
     # The offset is most of the target, so what is left unexplained is the same, and R2 is higher.
     assert found["test_score"].min() > 0.999
     assert without["test_score"].max() < 0.99
+
+
+def test_groups_go_to_the_splitter_and_weights_and_exposures_with_their_rows(routing, x):
+    rng = np.random.default_rng(7)
+    years = rng.uniform(0.2, 5, len(x))
+    weight = rng.uniform(0.5, 2, len(x))
+    counts = rng.poisson(years * np.exp(0.5 * x["size"]))
+    groups = np.arange(len(x)) % 6
+    asked = {"sample_weight": True, "exposure": True}
+    model = ISLaBRegressor(**QUICK, likelihood="poisson").set_fit_request(**asked)
+    model.set_score_request(**asked)
+    given = {"sample_weight": weight, "exposure": years}
+    found = cross_validate(
+        model,
+        x,
+        counts,
+        params={**given, "groups": groups},
+        cv=GroupKFold(2),
+        return_indices=True,
+        return_estimator=True,
+    )
+    split = found["indices"]
+    for train, test, fitted, score in zip(
+        split["train"], split["test"], found["estimator"], found["test_score"], strict=True
+    ):
+        assert not set(groups[train]) & set(groups[test])
+        parts = {name: value[train] for name, value in given.items()}
+        alone = clone(model).fit(x.iloc[train], counts[train], **parts)
+        np.testing.assert_array_equal(fitted.predict(x), alone.predict(x))
+        held = {name: value[test] for name, value in given.items()}
+        assert score == alone.score(x.iloc[test], counts[test], **held)
 
 
 def test_metadata_that_was_not_asked_for_is_refused(routing, x, numbers):
