@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pandas as pd
 
+from islab.cli import main
 from tests.fuzz.outcome import Outcome
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 MOST_STARTS = 200
-ENOUGH_FOR_ALL = 20  # tries, after which each signal must have ended a fit
+ENOUGH_FOR_ALL = 20  # tries, after which each signal must have ended a training
+SHARE_OF_PROGRAMS = 0.2
+IN_TRAINING = "in training"
 PROGRAM = "from islab.cli import main; raise SystemExit(main())"
 SETTINGS = (
     "--target",
@@ -31,6 +37,71 @@ SETTINGS = (
     "0",
     "--resume",
 )
+
+
+@dataclass
+class Fit:
+    """A running fit, as a program of its own or as a fork of this one.
+
+    A program spends most of its time on imports. A fork has them done, so that accidents reach
+    what follows, many times as often.
+    """
+
+    folder: Path
+    model: str
+    forked: bool
+
+    def __post_init__(self) -> None:
+        self._since = time.time()
+        arguments = ["fit", "data.csv", "-o", self.model, *SETTINGS]
+        self.pid = self._fork(arguments) if self.forked else self._start(arguments)
+
+    def _start(self, arguments: list[str]) -> int:
+        # A session of its own: what interrupts this process does not reach it.
+        self._program = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return self._program.pid
+
+    def _fork(self, arguments: list[str]) -> int:
+        # A signal waits until the child is ready: it must never come back into the fuzzer.
+        signal.pthread_sigmask(signal.SIG_BLOCK, EXIT_CODES)
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                os.setsid()
+                os.chdir(self.folder)
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, 1)
+                os.dup2(nowhere, 2)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, EXIT_CODES)
+                code = main(arguments)
+            except KeyboardInterrupt:
+                code = EXIT_CODES[signal.SIGINT]  # as Python says it
+            finally:
+                os._exit(code)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, EXIT_CODES)
+        return pid
+
+    def send_signal(self, how: signal.Signals) -> None:
+        os.kill(self.pid, how)  # also where it has ended: nobody has waited for it yet
+
+    def wait(self) -> int:
+        """The exit code, or minus the signal that ended it."""
+        if not self.forked:
+            return self._program.wait()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def trained(self) -> bool:
+        """Whether it has left a checkpoint of its own."""
+        found = (self.folder / f"{self.model}.checkpoint").glob("*/*.npz")
+        return any(path.stat().st_mtime >= self._since for path in found)
 
 
 def fuzz_kills(count: int, seed: int = 0) -> Outcome:
@@ -50,36 +121,53 @@ def _accidents(section: str, count: int, seed: int, signals: list[signal.Signals
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_table(folder / "data.csv")
-        start = time.perf_counter()
-        assert _fit(folder, "quiet.islab").wait() == 0
-        length = time.perf_counter() - start
+        _import_all(folder)
+        lengths = {forked: _length(folder, forked) for forked in (True, False)}
         expected = (folder / "quiet.islab").read_bytes()
         number = 0
         while outcome.tries < count:
             rng = Random(f"{seed}/{number}")
-            _one_fit(folder, expected, length, count, signals, rng, outcome)
+            _one_fit(folder, expected, lengths, count, signals, rng, outcome)
             number += 1
-    unseen = [how.name for how in signals if not outcome.counts[how.name]]
+    unseen = [how.name for how in signals if not outcome.counts[f"{how.name} {IN_TRAINING}"]]
     if count >= ENOUGH_FOR_ALL and unseen:
-        outcome.failures.append(f"no fit was ended by {', '.join(unseen)}")
+        outcome.failures.append(f"no training was ended by {', '.join(unseen)}")
     return outcome
 
 
-def _one_fit(folder, expected, length, count, signals, rng: Random, outcome: Outcome) -> None:
+def _import_all(folder: Path) -> None:
+    """Imports what a fit needs."""
+    said = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+        assert main(["fit", "data.csv", "-o", "quiet.islab", *SETTINGS]) == 0
+
+
+def _length(folder: Path, forked: bool) -> float:
+    """Seconds of a fit that nothing happens to."""
+    start = time.perf_counter()
+    assert Fit(folder, "quiet.islab", forked).wait() == 0
+    return time.perf_counter() - start
+
+
+def _one_fit(folder, expected, lengths, count, signals, rng: Random, outcome: Outcome) -> None:
     """Starts one fit again and again, with an accident each time, until it is done."""
     model = folder / "model.islab"
     model.unlink(missing_ok=True)
     for _ in range(MOST_STARTS):
-        running = _fit(folder, model.name)
+        fit = Fit(folder, model.name, forked=rng.random() > SHARE_OF_PROGRAMS)
         how = rng.choice(signals)
         if outcome.tries < count:
-            time.sleep(rng.uniform(0, 1.1 * length))
-            running.send_signal(how)
-        code = running.wait()
+            time.sleep(rng.uniform(0, 1.1 * lengths[fit.forked]))
+            fit.send_signal(how)
+        code = fit.wait()
         # A signal may come when the model is written and only its summary is left to print.
         if code == 0:
             break
-        outcome.counts[f"{how.name}"] += 1
+        outcome.counts[f"{how.name} {IN_TRAINING if fit.trained() else 'elsewhere'}"] += 1
         if model.exists() and model.read_bytes() != expected:
             outcome.failures.append(f"{how.name}: an unfinished fit wrote a model")
         if how in EXIT_CODES and code not in (EXIT_CODES[how], -how):
@@ -89,18 +177,6 @@ def _one_fit(folder, expected, length, count, signals, rng: Random, outcome: Out
     left = {path.name for path in folder.iterdir()} - {"data.csv", "quiet.islab", "model.islab"}
     if left:
         outcome.failures.append(f"files were left behind: {sorted(left)}")
-
-
-def _fit(folder: Path, model: str) -> subprocess.Popen:
-    # A session of its own: what interrupts this process does not reach it.
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "fit", "data.csv", "-o", model, *SETTINGS],
-        cwd=folder,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
 
 
 def _write_table(path: Path) -> None:
