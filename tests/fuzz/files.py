@@ -100,7 +100,7 @@ def _checkpoints() -> list[bytes]:
 
 def _try_model(path: Path, content: bytes) -> str:
     """How loading and predicting ended."""
-    path.write_bytes(content)
+    _write(path, content)
     start = time.process_time()
     try:
         with _given_up():
@@ -113,6 +113,11 @@ def _try_model(path: Path, content: bytes) -> str:
         ending = _try_predicting(model)
     taken = time.process_time() - start
     return ending if taken < MOST_SECONDS else f"FAILED: {taken:.1f} s"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.unlink(missing_ok=True)  # a file that is written over waits for the disk
+    path.write_bytes(content)
 
 
 @contextmanager
@@ -173,7 +178,7 @@ def _cell(variable: Any) -> Any:
 
 
 def _try_checkpoint(path: Path, content: bytes) -> str:
-    path.write_bytes(content)
+    _write(path, content)
     try:
         found = Checkpoint(path, "me").read()
     except ValueError as error:
