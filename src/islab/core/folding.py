@@ -126,10 +126,11 @@ def folded_draws(net: Architecture, weights: Float, biases: Float) -> tuple[Floa
     """
     kept = weights != 0
     fed = fed_units(net, kept)
-    biases, activation = biases.copy(), families.activation(net.activation)
+    biases = biases.copy()
     for layer in range(1, net.n_layers):
         below, here = net.units[layer - 1], net.units[layer]
-        constant = np.where(fed[:, below], 0.0, activation.value(biases[:, below]))
+        value = net.activations[layer - 1].value
+        constant = np.where(fed[:, below], 0.0, value(biases[:, below]))
         wires = net.hidden_block(layer).view(weights)
         biases[:, here] += np.einsum("dij,dj->di", wires, constant)
     return np.where(active_weights(net, kept), weights, 0.0), biases
