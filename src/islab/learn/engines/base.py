@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from islab.core import families
 from islab.core.architecture import Architecture, Blocks, Kept
 from islab.core.arrays import Float
 from islab.core.constraints import Limits
@@ -251,8 +252,11 @@ class DenseParameters:
     """
 
     architecture: Architecture
-    likelihood: Likelihood
-    n_weights_initial: int
+
+    def __init__(self, posterior: Posterior, problem: Problem, noise_rate: float) -> None:
+        self.likelihood = families.likelihood(posterior.likelihood)
+        self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
+        self.n_rows, self.n_weights_initial = problem.n_rows, posterior.n_weights_initial
 
     def parameters(self) -> Parameters:
         raise NotImplementedError

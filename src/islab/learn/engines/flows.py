@@ -13,9 +13,10 @@ gradient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,6 +233,50 @@ class FlowGroup:
     def size(self) -> int:
         """Number of parameters."""
         return sum(self.sizes)
+
+
+@dataclass(frozen=True)
+class FlowOptions:
+    """What the engines are told of the flows of all layers.
+
+    Parameters
+    ----------
+    flow : {"iaf", "rnvp"}
+        Kind of transform.
+    n_transforms : int
+        Of ``q(z)`` and of the auxiliary ``r(z | W)`` each.
+    flow_width : int
+        Hidden units of the networks inside a transform.
+    z_spread : float
+        Standard deviation of ``z`` at the start; its mean is 1.
+    flow_step : float
+        Factor on the learning rate for the flows' parameters: networks learn at slower rates
+        than the means they multiply.
+    factors : sequence of Factor or None
+        Of each layer, a direction along which its entries of ``z`` move together at the start.
+    """
+
+    flow: str = "iaf"
+    n_transforms: int = N_TRANSFORMS
+    flow_width: int = FLOW_WIDTH
+    z_spread: float = Z_SPREAD
+    flow_step: float = FLOW_STEP
+    factors: Sequence[Factor | None] = ()
+
+    @classmethod
+    def taken_from(cls, options: dict[str, Any]) -> FlowOptions:
+        """Those among an engine's options, which lose them."""
+        known = [each.name for each in fields(cls)]
+        return cls(**{name: options.pop(name) for name in known if name in options})
+
+    def group(self, layers: tuple[int, ...], n_inputs: int) -> FlowGroup:
+        """The flows of layers with so many inputs."""
+        return FlowGroup(layers, n_inputs, self.flow, self.n_transforms, self.flow_width)
+
+    def starts(self, groups: Sequence[FlowGroup], seed: int) -> list[NDArray[np.float64]]:
+        """Parameters of each group to start from."""
+        rng = np.random.default_rng([seed, 1])
+        return [group.initial(rng, self.z_spread, self.factors) for group in groups]
 
 
 # -- which entries of z a network has ---------------------------------------------------------

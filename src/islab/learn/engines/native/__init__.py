@@ -75,10 +75,8 @@ class NativeEngine(DenseParameters):
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        self.likelihood = families.likelihood(posterior.likelihood)
+        super().__init__(posterior, problem, noise_rate)
         self._check(posterior, problem)
-        self.n_rows = problem.n_rows
-        self.n_weights_initial = posterior.n_weights_initial
         self.noise = self._array(posterior.noise)
         self.generator = _generator(seed)
         weight = problem.sample_weight
@@ -96,7 +94,7 @@ class NativeEngine(DenseParameters):
                 epsilon=ADAM_EPS,
                 largest_rho=LARGEST_RHO,
                 largest_lambda=LARGEST_LAMBDA,
-                noise_rate=noise_rate if self.likelihood.learns_noise else 0.0,
+                noise_rate=self.noise_rate,
             ),
             instructions=self.instructions,
             **_wiring(posterior.architecture),

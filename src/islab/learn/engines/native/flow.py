@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -13,15 +12,11 @@ from islab.core.posterior import Posterior
 from islab.learn.engines.base import Problem, State, Steps
 from islab.learn.engines.flows import (
     BANK,
-    FLOW_STEP,
-    FLOW_WIDTH,
     KL_SAMPLES,
     LARGEST_LOG_SCALE,
-    N_TRANSFORMS,
     N_VECTORS,
-    Z_SPREAD,
-    Factor,
     FlowGroup,
+    FlowOptions,
     inputs_of_layers,
     kept_inputs,
     tied_layers,
@@ -41,37 +36,22 @@ class NativeFlowEngine(NativeEngine):
     ----------
     posterior, problem, seed, **options
         See :class:`~islab.learn.engines.native.NativeEngine`.
-    flow, n_transforms, flow_width, z_spread, flow_step, factors
-        See :class:`~islab.learn.engines.torch.flow.FlowEngine`.
+        And those of :class:`~islab.learn.engines.flows.FlowOptions`.
     """
 
     ties_weights: ClassVar[bool] = True
 
     def __init__(
-        self,
-        posterior: Posterior,
-        problem: Problem,
-        *,
-        seed: int,
-        flow: str = "iaf",
-        n_transforms: int = N_TRANSFORMS,
-        flow_width: int = FLOW_WIDTH,
-        z_spread: float = Z_SPREAD,
-        flow_step: float = FLOW_STEP,
-        factors: Sequence[Factor | None] = (),
-        **options: Any,
+        self, posterior: Posterior, problem: Problem, *, seed: int, **options: Any
     ) -> None:
-        self.flow_step = flow_step
+        own = FlowOptions.taken_from(options)
+        self.flow_step = own.flow_step
         net = posterior.architecture
-        self.groups = [
-            FlowGroup((layer,), net.n_inputs(layer), flow, n_transforms, flow_width)
-            for layer in tied_layers(net)
-        ]
+        self.groups = [own.group((layer,), net.n_inputs(layer)) for layer in tied_layers(net)]
         self.layer_inputs = inputs_of_layers(net)
         self.n_inputs = [len(index) for index in self.layer_inputs]
         super().__init__(posterior, problem, seed=seed, **options)
-        rng = np.random.default_rng([seed, 1])
-        starts = [turned(group, group.initial(rng, z_spread, factors)) for group in self.groups]
+        starts = map(turned, self.groups, own.starts(self.groups, seed))
         self.flows = self._array(np.concatenate([np.zeros(0), *starts]))
         self.flows_first, self.flows_second = np.zeros_like(self.flows), np.zeros_like(self.flows)
         self._connect()

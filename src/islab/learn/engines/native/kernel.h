@@ -31,8 +31,8 @@
 // is an odd number of cache lines, or batches of 128, 256, ... rows would fall into the same few
 // cache sets.
 //
-// Instruction sets. The headers other than this one live in unnamed namespaces and are compiled
-// once for each instruction set (steps_*.cpp); module.cpp chooses at run time. They use no
+// Instruction sets. The headers that steps.h includes live in unnamed namespaces and are compiled
+// once for each instruction set (steps_*.cpp); dispatch.h chooses at run time. They use no
 // standard containers: an inline library function compiled for AVX2 could otherwise be linked
 // into code for any processor.
 //
@@ -144,7 +144,7 @@ struct Reach {
     std::int32_t begin, end;
 };
 
-// An invertible map of z; see flows.h.
+// An invertible map of z; see transforms.h.
 template <class T>
 struct Transform {
     const Reach *first, *middle, *last;  // (inputs,), (width,), (2 inputs,)

@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.equations import gaussian_kl, gradients, kl_from_lambda, moments
 from islab.core.posterior import Posterior
@@ -121,15 +120,12 @@ class TorchEngine(DenseParameters):
         self.device, self.dtype, self.betas = torch.device(device), dtype, betas
         # Of sums over many rows; mps has no double precision.
         self.exact = torch.float32 if self.device.type == "mps" else torch.float64
-        self.likelihood = families.likelihood(posterior.likelihood)
-        self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
-        self.n_rows = problem.n_rows
+        super().__init__(posterior, problem, noise_rate)
         self.x, self.y = self._tensor(problem.x), self._tensor(problem.y)
         weight = problem.sample_weight
         self.sample_weight = None if weight is None else self._tensor(weight)
         self.offset = None if problem.offset is None else self._tensor(problem.offset)
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.n_weights_initial = posterior.n_weights_initial
         self.noise = self._tensor(posterior.noise)
         self._allocate(posterior.architecture, flat_parameters(posterior))
 

@@ -18,15 +18,10 @@ from islab.core.posterior import Posterior
 from islab.learn.engines.base import Problem, State
 from islab.learn.engines.flows import (
     BANK,
-    FLOW_STEP,
-    FLOW_WIDTH,
     KL_SAMPLES,
     LARGEST_LOG_SCALE,
-    N_TRANSFORMS,
     N_VECTORS,
-    Z_SPREAD,
-    Factor,
-    FlowGroup,
+    FlowOptions,
     inputs_of_layers,
     kept_inputs,
     tied_layers,
@@ -42,54 +37,25 @@ class FlowEngine(TorchEngine):
     ----------
     posterior, problem, seed, **options
         See :class:`~islab.learn.engines.torch.dense.TorchEngine`.
-    flow : {"iaf", "rnvp"}
-        Kind of transform.
-    n_transforms : int
-        Of ``q(z)`` and of the auxiliary ``r(z | W)`` each.
-    flow_width : int
-        Hidden units of the networks inside a transform.
-    z_spread : float
-        Standard deviation of ``z`` at the start; its mean is 1.
-    flow_step : float
-        Factor on the learning rate for the flows' parameters: networks learn at slower rates
-        than the means they multiply.
-    factors : sequence of Factor or None
-        Of each layer, a direction along which its entries of ``z`` move together at the start.
+        And those of :class:`~islab.learn.engines.flows.FlowOptions`.
     """
 
     def __init__(
-        self,
-        posterior: Posterior,
-        problem: Problem,
-        *,
-        seed: int,
-        flow: str = "iaf",
-        n_transforms: int = N_TRANSFORMS,
-        flow_width: int = FLOW_WIDTH,
-        z_spread: float = Z_SPREAD,
-        flow_step: float = FLOW_STEP,
-        factors: Sequence[Factor | None] = (),
-        **options: Any,
+        self, posterior: Posterior, problem: Problem, *, seed: int, **options: Any
     ) -> None:
-        self.flow_step = flow_step
+        own = FlowOptions.taken_from(options)
+        self.flow_step = own.flow_step
         net = posterior.architecture
         n_inputs = [net.n_inputs(layer) for layer in range(net.n_layers)]
         self.n_inputs = n_inputs
         tied = tied_layers(net)
         self.groups = [
-            FlowGroup(
-                layers=tuple(layer for layer in tied if n_inputs[layer] == size),
-                n_inputs=size,
-                kind=flow,
-                n_transforms=n_transforms,
-                width=flow_width,
-            )
+            own.group(tuple(layer for layer in tied if n_inputs[layer] == size), size)
             for size in sorted({n_inputs[layer] for layer in tied})
         ]
         super().__init__(posterior, problem, seed=seed, **options)
         self.take_inputs(inputs_of_layers(net))
-        rng = np.random.default_rng([seed, 1])
-        self._take_flows(_joined([group.initial(rng, z_spread, factors) for group in self.groups]))
+        self._take_flows(_joined(own.starts(self.groups, seed)))
         self._free = self._pieces(_joined([group.free() for group in self.groups]))
         self._moved = [
             [self._tensor(transform.moved) for transform in group.transforms]
