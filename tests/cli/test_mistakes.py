@@ -16,9 +16,10 @@ import pytest
 
 from islab import ISLaBClassifier
 
-from .conftest import run
+from .conftest import QUICK, run
 
 COVARIATES = ["size", "colour", "noise"]
+STRICT = ["--target", "state", "--set", "missing=error"]
 
 
 def one_line(capsys, *arguments):
@@ -257,13 +258,23 @@ def unusable(table, path, value, row=3):
 
 def test_a_huge_cell_does_not_make_a_huge_message(capsys, tmp_path, table):
     path = unusable(table, tmp_path / "data.csv", "x" * 1_000_000)
-    assert len(one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")) < 500
+    assert len(one_line(capsys, "fit", path, *STRICT, "-o", tmp_path / "m")) < 500
 
 
 def test_a_number_with_underscores_is_blamed_itself(capsys, tmp_path, table):
     path = unusable(table, tmp_path / "data.csv", "1_000")
-    line = one_line(capsys, "fit", path, "--target", "state", "-o", tmp_path / "m")
+    line = one_line(capsys, "fit", path, *STRICT, "-o", tmp_path / "m")
     assert "Got '1_000' in column 'noise' (row 3)" in line
+
+
+def test_a_word_among_numbers_is_missing_with_a_warning(capsys, tmp_path, table):
+    path = unusable(table, tmp_path / "data.csv", "x" * 1_000_000)
+    code, _, err = run(capsys, "fit", path, *STRICT[:2], *QUICK, "-o", tmp_path / "m")
+    assert code == 0
+    said = [line for line in err.splitlines() if "is no number and counted as missing" in line]
+    assert len(said) == 1
+    assert "in column 'noise'" in said[0]
+    assert len(said[0]) < 500
 
 
 NAME = "\x1b[2Jsize\x07"

@@ -36,7 +36,7 @@ def model(table):
 
 @pytest.fixture(scope="module")
 def linear(table):
-    y = 3.0 * table["age"] + np.random.default_rng(2).standard_normal(len(table))
+    y = 3.0 * table["age"] + 2 * np.random.default_rng(2).standard_normal(len(table))
     return BayesianLinearRegressor(random_state=0, n_draws=500).fit(table[["age", "smoker"]], y)
 
 
@@ -47,7 +47,7 @@ def test_the_coefficient_of_a_line_is_its_slope(linear, table):
     assert age["lower"] < 3.0 < age["upper"]
     assert age["lowest"] == pytest.approx(age["highest"], rel=1e-12)
     # The standard error of least squares.
-    expected = 1 / (table["age"].std() * np.sqrt(len(table)))
+    expected = 2 / (table["age"].std() * np.sqrt(len(table)))
     assert age["sd"] == pytest.approx(expected, rel=0.15)
 
 

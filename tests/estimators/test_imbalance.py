@@ -30,7 +30,14 @@ def model(data):
     return ISLaBClassifier(max_epochs=40, **PARAMS).fit(*data[:2])
 
 
-def test_probabilities_of_a_rare_class_are_calibrated(model):
+@pytest.fixture(scope="module")
+def sampled(data):
+    return ISLaBClassifier(random_state=0).fit(*data[:2])
+
+
+@pytest.mark.parametrize("fitted", ["model", "sampled"])
+def test_probabilities_of_a_rare_class_are_calibrated(fitted, request):
+    model = request.getfixturevalue(fitted)
     x, y, exact = simulate(1, 40_000)
     found = model.predict_proba(x)[:, 1]
     assert 0.005 < y.mean() < 0.02
@@ -73,3 +80,18 @@ def test_class_weights_multiply_the_odds(data, model):
     plain, raised = (m.predict_proba(rows)[:, 1] for m in (model, weighted))
     ratio = (raised / (1 - raised)) / (plain / (1 - plain))
     np.testing.assert_allclose(ratio, 10, rtol=0.4)
+
+
+def test_class_weights_give_the_classes_other_probabilities_beforehand(data):
+    """A class of one row in a hundred, as where it is one of ten: weights are p / share."""
+    x, y, _ = data
+    share, prior = y.mean(), 0.1
+    weights = {False: (1 - prior) / (1 - share), True: prior / share}
+    model = ISLaBClassifier(max_epochs=40, class_weight=weights, **PARAMS).fit(x, y)
+    new, observed, _ = simulate(3, 40_000)
+    rows = np.where(observed, prior / observed.mean(), (1 - prior) / (1 - observed.mean()))
+    found = model.predict_proba(new)[:, 1]
+    assert np.average(found, weights=rows) == pytest.approx(prior, rel=0.15)
+    likely = found > 0.5
+    average = np.average(found[likely], weights=rows[likely])
+    assert np.average(observed[likely], weights=rows[likely]) == pytest.approx(average, rel=0.15)

@@ -111,7 +111,7 @@ try:
 except ImportError:
     sys.exit(77)
 x = np.random.default_rng(0).normal(size=(60, 3))
-model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(x, x[:, 0] > 0)
+model = ISLaBClassifier(max_epochs=20, n_restarts=1, random_state=0).fit(x, x[:, 0] + x[:, 1] > 0)
 model.predict_proba(x)
 model.explain_local(x[:1])
 model.explain_global(x)

@@ -425,7 +425,7 @@ def test_a_model_without_covariates_is_no_silent_answer_to_a_clear_effect():
     with pytest.warns(UserWarning, match=r"No covariate is used, although 'x1'"):
         quick_regressor(
             posterior="independent", prior_inclusion=1e-12, inclusion_init=(-9.0, -9.0)
-        ).fit(x, x[:, 1])
+        ).fit(x, x[:, 1] + 0.1 * x[:, 0])
 
 
 def test_a_model_without_covariates_is_a_good_answer_to_noise():

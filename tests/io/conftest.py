@@ -40,7 +40,7 @@ def model(table):
 
 @pytest.fixture(scope="module")
 def regressor(table):
-    return ISLaBRegressor(**QUICK).fit(table, table["a"] * 3 + 100)
+    return ISLaBRegressor(**QUICK).fit(table, table["a"] * 3 + (table["c"] == "u") + 100)
 
 
 @pytest.fixture(params=[False, True], ids=["full", "sparse"])

@@ -106,7 +106,7 @@ def test_unusual_parameters_come_back(table, tmp_path):
 
 
 def test_several_outputs_come_back(table, tmp_path, sparse):
-    targets = np.column_stack([table["a"], -table["a"]])
+    targets = np.column_stack([table["a"] + (table["c"] == "u"), table["b"].isna() - table["a"]])
     model = ISLaBRegressor(**QUICK).fit(table, targets)
     model.save(tmp_path / "m.islab", sparse=sparse)
     np.testing.assert_array_equal(

@@ -1,13 +1,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import rankdata, spearmanr
 from sklearn.datasets import load_iris
-from sklearn.metrics import roc_auc_score
 
 import islab
 from islab.cli import main
-from islab.tables.leaks import _rank_correlation, _separation
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -73,21 +70,6 @@ def test_rows_without_a_target_do_not_hide_a_leak():
 def test_a_class_of_several_that_a_column_tells_is_found():
     y = pd.cut(TABLE["fine"], [-9, -0.5, 0.5, 9], labels=["low", "middle", "high"])
     assert ("fine", "leakage suspect") in pairs(islab.check(TABLE, y).to_frame())
-
-
-def test_strengths_are_rank_correlation_and_auc():
-    x, y = RNG.normal(size=60), RNG.normal(size=60)
-    assert _rank_correlation(x, rankdata(y)) == pytest.approx(abs(spearmanr(x, y).statistic))
-    high = (y > 0).astype(int)
-    assert _separation(x, high) == pytest.approx(abs(2 * roc_auc_score(high, x) - 1))
-
-
-def test_of_many_classes_the_pair_that_is_parted_worst_counts():
-    codes = np.repeat([0, 1, 2], 20)
-    x = np.where(codes == 2, 9.0, RNG.normal(size=60))
-    assert _separation(-x, codes) == pytest.approx(
-        abs(2 * roc_auc_score(codes[codes < 2], x[codes < 2]) - 1)
-    )
 
 
 def test_a_column_that_tells_one_class_of_three_is_no_suspect():

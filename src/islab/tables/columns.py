@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MISSING = ("impute", "error")
 SMALLEST_SCALE = 1e-150
 ROUNDING = 1e-9  # of a range
-ROWS_SEEN = 5000  # of a table that is looked through for leaks
+FEWEST_TO_SUSPECT, ROWS_SEEN = 50, 5000  # rows that are looked through for leaks
 
 
 class TableWarning(UserWarning):
@@ -369,7 +369,7 @@ def _words_of_unusable(learned: Learned) -> list[str]:
 def _words_of_leaks(learned: Learned, target: NDArray | None) -> list[str]:
     """Which columns tell the target alone, if there are others."""
     used = [v for v in learned.variables if any(v.varies)]
-    if target is None or len(used) < 2:
+    if target is None or len(used) < 2 or len(target) < FEWEST_TO_SUSPECT:
         return []
     n_rows = len(target)
     rows = slice(None, None, 1 + n_rows // ROWS_SEEN)
