@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from islab import ISLaBClassifier, ISLaBRegressor
+
 ROOT = Path(__file__).parents[1]
 PUBLIC = (
     "islab",
@@ -23,6 +25,9 @@ PUBLIC = (
     "islab.report",
     "islab.torch",
 )
+
+# Types of Python, numpy and pandas, and the base class of the two tables of predictions.
+NOT_OURS = {"Any", "DataFrame", "Float", "NDArray", "None", "Predictions", "Self"}
 
 SETTINGS = """\
 INHERIT: {root}/mkdocs.yml
@@ -63,9 +68,13 @@ def test_a_page_is_found_by_its_text_without_a_server(site, chromium):
     page.close()
 
 
-def test_every_public_name_has_a_place_in_the_reference():
+@pytest.fixture(scope="module")
+def named():
     text = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
-    named = set(re.findall(r"^::: (\S+)", text, flags=re.M))
+    return set(re.findall(r"^::: (\S+)", text, flags=re.M))
+
+
+def test_every_public_name_has_a_place_in_the_reference(named):
     last = {name.rpartition(".")[2] for name in named}
     missing = []
     for room in PUBLIC:
@@ -73,3 +82,14 @@ def test_every_public_name_has_a_place_in_the_reference():
             names = importlib.import_module(room).__all__
             missing += [f"{room}.{name}" for name in names if name not in {*last, "__version__"}]
     assert not missing
+
+
+@pytest.mark.parametrize("estimator", [ISLaBClassifier, ISLaBRegressor])
+def test_what_methods_of_estimators_return_is_in_the_reference(named, estimator):
+    last = {name.rpartition(".")[2] for name in named}
+    missing = set()
+    for name in dir(estimator):
+        returned = getattr(getattr(estimator, name), "__annotations__", {}).get("return", "")
+        if not name.startswith("_"):
+            missing |= {(name, word) for word in re.findall(r"[A-Z]\w+", returned)}
+    assert {(name, word) for name, word in missing if word not in last | NOT_OURS} == set()
