@@ -302,6 +302,26 @@ def test_half_a_character_in_text_is_refused_with_the_name_of_its_column():
         ISLaBRegressor().fit(table, [1.0, 2.0, 3.0, 4.0])
 
 
+def test_half_a_character_in_a_name_is_refused_with_the_name():
+    names = pd.Index(["a", "b\ud800"], dtype=object)
+    table = pd.DataFrame(np.arange(8.0).reshape(4, 2), columns=names)
+    with pytest.raises(ValueError, match=r"surrogate, '\\ud800', in the column name 'b\\ud800'"):
+        ISLaBRegressor().fit(table, [1.0, 2.0, 3.0, 4.0])
+
+
+def test_half_a_character_in_the_name_of_y_is_refused_with_the_name():
+    y = pd.Series([1.0, 2.0, 3.0, 4.0], name="y\ud800")
+    with pytest.raises(ValueError, match=r"surrogate, '\\ud800', in the name 'y\\ud800' of y"):
+        ISLaBRegressor().fit(np.arange(8.0).reshape(4, 2), y)
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+def test_half_a_character_in_a_class_is_refused(dtype):
+    y = np.array(["u", "v\ud800"] * 2, dtype=dtype)
+    with pytest.raises(ValueError, match=r"surrogate, '\\ud800', in the classes of y, expected"):
+        ISLaBClassifier().fit(np.arange(8.0).reshape(4, 2), y)
+
+
 # -- what is said before it goes wrong ---------------------------------------------------------
 
 

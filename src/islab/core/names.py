@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 NAMES_SHOWN, LONGEST_LISTED = 5, 60
@@ -19,6 +20,18 @@ def printable(name: str) -> str:
     'two lines'
     """
     return "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in str(name))
+
+
+@contextmanager
+def unicode_in(place: str) -> Iterator[None]:
+    """Refuses halves of characters, which cannot be encoded inside, and says where they stand."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in {place}, "
+            "expected Unicode; try to read the file with its own encoding."
+        ) from error
 
 
 def shortened(name: str, length: int) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from islab.core.names import counted
+from islab.core.names import counted, unicode_in
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -192,7 +192,7 @@ def _first_text(table: Any) -> tuple[int, int, str] | None:
 def frame_columns(table: Any) -> list[str]:
     """Names of a data frame's columns, which must differ."""
     try:
-        return nw.from_native(table, eager_only=True).columns
+        names = nw.from_native(table, eager_only=True).columns
     except nw.exceptions.DuplicateError:
         names = getattr(table, "column_names", table.columns)  # pyarrow has columns of another kind
         twice = next(name for name, count in Counter(names).items() if count > 1)
@@ -200,3 +200,7 @@ def frame_columns(table: Any) -> list[str]:
             f"Got column name {twice!r} more than once, expected names that differ; try to rename "
             "or drop columns."
         ) from None
+    for name in names:
+        with unicode_in(f"the column name {name!r}"):
+            str(name).encode()
+    return names

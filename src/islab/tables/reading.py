@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from islab.core.names import is_number
+from islab.core.names import is_number, unicode_in
 
 FEW_LEVELS = 20
 
@@ -115,17 +115,12 @@ def read_column(source: Any, name: str, *, text: bool = False) -> Column:
     """A column as numbers, labels or days; with ``text`` what text spells stays text."""
     if isinstance(source, np.ndarray):
         return source.astype(np.float64)
-    try:
+    with unicode_in(f"column {name!r}"):
         column = _read(source, name)
         if isinstance(column, Labels) and not text:
             column = _days_if_dates(column)
         if isinstance(column, Labels):
             "".join(column.levels).encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Got text with an unpaired surrogate, {error.object[error.start]!a}, in column "
-            f"{name!r}, expected Unicode; try to read the file with its own encoding."
-        ) from error
     return column
 
 

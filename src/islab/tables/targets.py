@@ -16,7 +16,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from islab.core import families
 from islab.core.arrays import Float
-from islab.core.names import is_number
+from islab.core.names import is_number, unicode_in
 from islab.tables.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.tables.frames import frame_columns, is_frame, n_rows
 
@@ -118,6 +118,9 @@ def plain_labels(labels: NDArray, name: str) -> NDArray:
             f"Got classes such as {labels[0]!r} in {name}, expected text, whole numbers or "
             f"booleans; try {name}.astype(str)."
         )
+    if text or classes.dtype.kind == "U":
+        with unicode_in(f"the classes of {name}"):
+            "".join(set(classes.tolist())).encode()
     return classes
 
 
@@ -250,7 +253,10 @@ def output_names(y: Any, n_outputs: int) -> tuple[str, ...]:
         return tuple(str(name) for name in frame_columns(y))
     name = getattr(y, "name", None)
     if n_outputs == 1:
-        return (str(name) if isinstance(name, str) and name else "y",)
+        named = str(name) if isinstance(name, str) and name else "y"
+        with unicode_in(f"the name {named!r} of y"):
+            named.encode()
+        return (named,)
     return tuple(f"y{number}" for number in range(n_outputs))
 
 
