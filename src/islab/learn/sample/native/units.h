@@ -162,31 +162,48 @@ class UnitRegression final : public ColumnRegression {
             put_back(s, u, kept);
     }
 
+    // A unit that has lost an edge. `ratio` is that of the loss, and of proposing the edge as it
+    // was, without the gain of the new column.
+    struct Loss {
+        Edge gone;
+        Kept kept;
+        double ratio;
+        Trial trial;
+        std::vector<EdgeOption> options;  // to put in its place
+    };
+
+    Loss lose_edge(State& s, const Spot& spot) {
+        const int u = unit_of(spot.column);
+        const auto place = s.in[u].begin() + spot.position;
+        const Edge gone = *place;
+        Loss loss{gone, keep(s, u), gain_of_leaving(spot.column), {}, {}};
+        s.in[u].erase(place);
+        const int used = used_levels(s, u, gone.source);
+        uncount_edge(u, gone.source, used);
+        activate(s, u);
+        loss.trial = try_column(s, s.value[u]->data(), precision[spot.column], spot.column);
+        const double coefficient = loss.trial.coefficient;
+        loss.options = options_for(
+            s, u, residual(s, loss.trial.coefficients, spot.column, coefficient), coefficient);
+        const EdgeOption* back = option_of(loss.options, gone.source);
+        loss.ratio += std::log(back->probability) + log_normal(gone.weight, back->mean, back->sd) -
+                      log_slab(s, u, gone) - model.structures.log_odds(tally, u, gone.source, used);
+        return loss;
+    }
+
     void drop_edge(State& s, Random& random, Counts& moves) {
         const auto spots = droppable(s);
         if (spots.empty()) return;
-        const auto [j, position] = spots[random.below(static_cast<int>(spots.size()))];
-        const int u = unit_of(j);
-        const Edge gone = s.in[u][position];
-        Kept kept = keep(s, u);
-        s.in[u].erase(s.in[u].begin() + position);
-        const int used = used_levels(s, u, gone.source);
-        uncount_edge(u, gone.source, used);
-        double ratio = gain_of_leaving(j) - model.structures.log_odds(tally, u, gone.source, used) -
-                       log_slab(s, u, gone);
-        activate(s, u);
-        const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
-        const auto options = options_for(
-            s, u, residual(s, trial.coefficients, j, trial.coefficient), trial.coefficient);
-        const EdgeOption* back = option_of(options, gone.source);
-        ratio += trial.gain + log_normal(gone.weight, back->mean, back->sd) +
-                 std::log(back->probability / static_cast<double>(movable().size()) *
-                          static_cast<double>(spots.size()));
+        const Spot& spot = spots[random.below(static_cast<int>(spots.size()))];
+        Loss loss = lose_edge(s, spot);
+        const double ratio =
+            loss.ratio + loss.trial.gain +
+            std::log(static_cast<double>(spots.size()) / static_cast<double>(movable().size()));
         const bool yes = std::log(random.uniform()) < ratio;
         if (moves.add(drop_move, yes))
-            replace(s, j);
+            replace(s, spot.column);
         else
-            put_back(s, u, kept);
+            put_back(s, unit_of(spot.column), loss.kept);
     }
 
     // One covariate of a unit for another, chosen as the unit without either asks for it.
@@ -199,31 +216,19 @@ class UnitRegression final : public ColumnRegression {
         if (spots.empty()) return;
         const auto [j, position] = spots[random.below(static_cast<int>(spots.size()))];
         const int u = unit_of(j);
-        const Edge gone = s.in[u][position];
-        Kept kept = keep(s, u);
-        s.in[u].erase(s.in[u].begin() + position);
-        const int used = used_levels(s, u, gone.source);
-        uncount_edge(u, gone.source, used);
-        double ratio = gain_of_leaving(j) - model.structures.log_odds(tally, u, gone.source, used) -
-                       log_slab(s, u, gone);
-        activate(s, u);
-        const Trial trial = try_column(s, s.value[u]->data(), precision[j], j);
-        const auto options = options_for(
-            s, u, residual(s, trial.coefficients, j, trial.coefficient), trial.coefficient);
-        const EdgeOption& there = choose(options, random);
-        const EdgeOption* back = option_of(options, gone.source);
+        Loss loss = lose_edge(s, {j, position});
+        const EdgeOption& there = choose(loss.options, random);
         if (there.source >= model.shape.covariates) {
             moves.add(swap_move, false);
-            put_back(s, u, kept);
+            put_back(s, u, loss.kept);
             return;
         }
         const Edge e{there.source, there.mean + there.sd * random.normal(), slab_mixing(random)};
-        ratio += count_edge(u, e.source, used_levels(s, u, e.source));
+        double ratio = loss.ratio + count_edge(u, e.source, used_levels(s, u, e.source));
         s.in[u].insert(s.in[u].begin() + position, e);
-        ratio += log_slab(s, u, e) - log_normal(e.weight, there.mean, there.sd) +
-                 log_normal(gone.weight, back->mean, back->sd) +
-                 std::log(back->probability / there.probability);
-        settle(s, j, kept, ratio, swap_move, random, moves);
+        ratio += log_slab(s, u, e) - log_normal(e.weight, there.mean, there.sd) -
+                 std::log(there.probability);
+        settle(s, j, loss.kept, ratio, swap_move, random, moves);
     }
 
     // One weight or the bias of a unit, at a scale of its own.
