@@ -2,111 +2,11 @@
 
 #include "algebra.h"
 
+#include "lanes.h"
+
 namespace islab::sample {
 
 namespace {
-
-#if defined(__GNUC__)
-
-typedef double Lanes __attribute__((vector_size(32), aligned(8)));
-typedef float SingleLanes __attribute__((vector_size(32), aligned(4)));
-constexpr std::size_t lanes = 4;
-
-inline double total(const Lanes& a) { return (a[0] + a[1]) + (a[2] + a[3]); }
-inline double total(const SingleLanes& a) {
-    return double((a[0] + a[1]) + (a[2] + a[3])) + double((a[4] + a[5]) + (a[6] + a[7]));
-}
-
-// Twice as wide, where the processor is.
-typedef double WideLanes __attribute__((vector_size(64), aligned(8)));
-typedef float WideSingleLanes __attribute__((vector_size(64), aligned(4)));
-
-inline __attribute__((always_inline)) double total(const WideLanes& a) {
-    double sum = 0;
-    for (int k = 0; k < 8; ++k) sum += a[k];
-    return sum;
-}
-inline __attribute__((always_inline)) double total(const WideSingleLanes& a) {
-    double sum = 0;
-    for (int k = 0; k < 16; ++k) sum += a[k];
-    return sum;
-}
-
-typedef long long Words __attribute__((vector_size(32)));
-typedef long long WideWords __attribute__((vector_size(64)));
-
-// exp(a) = 2^k exp(r) with |r| <= log(2) / 2, and the Taylor series of exp(r).
-template <class Kind>
-inline __attribute__((always_inline)) void exponential(typename Kind::Run& a) {
-    using Run = typename Kind::Run;
-    using Whole = typename Kind::Whole;
-    constexpr double largest = 708;
-    constexpr double shift = 0x1.8p52;  // adding it rounds to a whole number, kept in the low bits
-    a = a > largest ? Run{} + largest : a;
-    a = a < -largest ? Run{} - largest : a;
-    const Run shifted = a * 1.4426950408889634 + shift;
-    const Run k = shifted - shift;
-    const Run r = (a - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b3ap-40;
-    Run sum = r * (1.0 / 479001600) + 1.0 / 39916800;
-    sum = sum * r + 1.0 / 3628800;
-    sum = sum * r + 1.0 / 362880;
-    sum = sum * r + 1.0 / 40320;
-    sum = sum * r + 1.0 / 5040;
-    sum = sum * r + 1.0 / 720;
-    sum = sum * r + 1.0 / 120;
-    sum = sum * r + 1.0 / 24;
-    sum = sum * r + 1.0 / 6;
-    sum = sum * r + 0.5;
-    sum = sum * r + 1.0;
-    sum = sum * r + 1.0;
-    a = (Run)((Whole)sum + ((Whole)shifted << 52));
-}
-
-#else  // Compilers without vector types: one number at a time.
-
-typedef double Lanes;
-typedef float SingleLanes;
-constexpr std::size_t lanes = 1;
-
-typedef long long Words;
-
-inline double total(double a) { return a; }
-template <class Kind>
-inline void exponential(double& a) {
-    a = std::exp(a);
-}
-
-#endif
-
-// Template arguments lose a type's alignment; members keep it.
-struct Narrow {
-    using Run = Lanes;
-    using Whole = Words;
-};
-struct NarrowSingle {
-    using Run = SingleLanes;
-};
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define ISLAB_WIDE __attribute__((target("avx2,fma,avx512f,avx512dq,avx512vl")))
-
-struct Wide {
-    using Run = WideLanes;
-    using Whole = WideWords;
-};
-struct WideSingle {
-    using Run = WideSingleLanes;
-};
-
-const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-#else
-#define ISLAB_WIDE
-
-using Wide = Narrow;
-using WideSingle = NarrowSingle;
-
-constexpr bool is_wide = false;
-#endif
 
 inline const Lanes& load(const double* from) { return *reinterpret_cast<const Lanes*>(from); }
 
@@ -211,10 +111,13 @@ void add_columns(double* out, const double* factors, const double* const* column
             : narrow_columns(out, factors, columns, size, n);
 }
 
-ISLAB_FOR_EACH_PROCESSOR
-double scaled_column(float* out, const float* factor, const float* pull, const double* a,
-                     std::size_t n) {
-    constexpr std::size_t at_once = 16;
+namespace {
+
+template <class Number>
+inline __attribute__((always_inline)) double scaled(float* out, const float* factor,
+                                                    const float* pull, const Number* a,
+                                                    std::size_t n) {
+    constexpr std::size_t at_once = 32;
     float sums[at_once] = {};
     std::size_t i = 0;
     for (; i + at_once <= n; i += at_once)
@@ -227,33 +130,23 @@ double scaled_column(float* out, const float* factor, const float* pull, const d
     for (float value : sums) sum += value;
     for (; i < n; ++i) {
         out[i] = factor[i] * static_cast<float>(a[i]);
-        sum += pull[i] * a[i];
+        sum += pull[i] * static_cast<float>(a[i]);
     }
     return sum;
 }
 
+}  // namespace
+
 ISLAB_FOR_EACH_PROCESSOR
-Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n) {
-    constexpr std::size_t at_once = 16;
-    float first[at_once] = {}, second[at_once] = {};
-    Sums sums{0, 0};
-    std::size_t i = 0;
-    for (; i + at_once <= n; i += at_once)
-        for (std::size_t k = 0; k < at_once; ++k) {
-            const float value = static_cast<float>(a[i + k]);
-            first[k] += pull[i + k] * value;
-            second[k] += stiffness[i + k] * value * value;
-        }
-    for (std::size_t k = 0; k < at_once; ++k) {
-        sums.pull += first[k];
-        sums.stiffness += second[k];
-    }
-    for (; i < n; ++i) {
-        const float value = static_cast<float>(a[i]);
-        sums.pull += pull[i] * value;
-        sums.stiffness += stiffness[i] * value * value;
-    }
-    return sums;
+double scaled_column(float* out, const float* factor, const float* pull, const double* a,
+                     std::size_t n) {
+    return scaled(out, factor, pull, a, n);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+double scaled_column(float* out, const float* factor, const float* pull, const float* a,
+                     std::size_t n) {
+    return scaled(out, factor, pull, a, n);
 }
 
 namespace {
@@ -322,6 +215,11 @@ void bend_sums(Sums* out, const float* pull, const float* stiffness, const float
 }
 
 ISLAB_FOR_EACH_PROCESSOR
+void multiply(double* out, const double* a, double factor, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) out[i] = a[i] * factor;
+}
+
+ISLAB_FOR_EACH_PROCESSOR
 void multiply(double* out, const double* a, const double* b, double factor, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) out[i] = a[i] * b[i] * factor;
 }
@@ -353,14 +251,14 @@ inline __attribute__((always_inline)) void products(double (*out)[wide], const N
         }
 }
 
-constexpr std::size_t rows_at_once = 512;  // whose columns stay in the cache
+constexpr std::size_t rows_at_once = 512;  // of doubles: their columns stay in the cache
 
 template <class Kind, class Number>
 inline __attribute__((always_inline)) void gram(double* out, const Number* const* columns,
                                                 std::size_t size, std::size_t n) {
-    constexpr std::size_t tall = 3, wide = 4;
-    for (std::size_t first = 0; first < n; first += rows_at_once) {
-        const std::size_t few = n - first < rows_at_once ? n - first : rows_at_once;
+    constexpr std::size_t tall = 3, wide = 4, at_once = rows_at_once * 8 / sizeof(Number);
+    for (std::size_t first = 0; first < n; first += at_once) {
+        const std::size_t few = n - first < at_once ? n - first : at_once;
         // Beyond the last column the last one is taken again, and its products are not used.
         auto column = [&](std::size_t i) { return columns[i < size ? i : size - 1] + first; };
         for (std::size_t i = 0; i < size; i += tall) {
@@ -456,45 +354,6 @@ void add_gram(double* out, const float* const* columns, std::size_t size, std::s
 void cross_products(double* out, const double* const* a, std::size_t n_a, const double* const* b,
                     std::size_t n_b, std::size_t n) {
     is_wide ? wide_products(out, a, n_a, b, n_b, n) : narrow_products(out, a, n_a, b, n_b, n);
-}
-
-// A column that is finished is taken off the rest at once: runs of numbers instead of sums.
-ISLAB_FOR_EACH_PROCESSOR
-bool factorise(Vector& a, std::size_t size) {
-    Vector column(size);
-    for (std::size_t k = 0; k < size; ++k) {
-        const double pivot = a[k * size + k];
-        if (!(pivot > 0) || !std::isfinite(pivot)) return false;
-        const double root = std::sqrt(pivot), inverse = 1 / root;
-        a[k * size + k] = root;
-        for (std::size_t i = k + 1; i < size; ++i) column[i] = a[i * size + k] *= inverse;
-        for (std::size_t i = k + 1; i < size; ++i) {
-            double* row = &a[i * size];
-            const double factor = column[i];
-            for (std::size_t j = k + 1; j <= i; ++j) row[j] -= factor * column[j];
-        }
-    }
-    return true;
-}
-
-ISLAB_FOR_EACH_PROCESSOR
-void take_off(double* matrix, const double* row, double pivot, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) {
-        const double factor = row[i] / pivot;
-        for (std::size_t k = 0; k < size; ++k) matrix[i * size + k] -= factor * row[k];
-    }
-}
-
-void solve_lower(const Vector& factor, double* b, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i)
-        b[i] = (b[i] - dot(&factor[i * size], b, i)) / factor[i * size + i];
-}
-
-void solve_upper(const Vector& factor, double* b, std::size_t size) {
-    for (std::size_t i = size; i-- > 0;) {
-        b[i] /= factor[i * size + i];
-        add_scaled(b, -b[i], &factor[i * size], i);
-    }
 }
 
 }  // namespace islab::sample

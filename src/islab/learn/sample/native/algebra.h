@@ -42,17 +42,20 @@ void add_gram(double* out, const float* const* columns, std::size_t size, std::s
 // out = factor * a, in single precision; returns the sum of pull * a.
 double scaled_column(float* out, const float* factor, const float* pull, const double* a,
                      std::size_t n);
+double scaled_column(float* out, const float* factor, const float* pull, const float* a,
+                     std::size_t n);
 // The sums of pull * a and of stiffness * a squared, in single precision.
 struct Sums {
     double pull, stiffness;
 };
-Sums newton_sums(const float* pull, const float* stiffness, const double* a, std::size_t n);
-// The same of `size` columns, one after the other.
+// Of `size` columns, one after the other.
 void newton_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
                  std::size_t size, std::size_t n);
 // The same of their absolute values.
 void bend_sums(Sums* out, const float* pull, const float* stiffness, const float* columns,
                std::size_t size, std::size_t n);
+// out = a * factor.
+void multiply(double* out, const double* a, double factor, std::size_t n);
 // out = a * b * factor.
 void multiply(double* out, const double* a, const double* b, double factor, std::size_t n);
 

@@ -112,7 +112,6 @@ class Chain : public Jumps {
     void scale_units() {
         const Shape& shape = model.shape;
         if (!shape.homogeneous()) return;
-        Part changed;
         for (int u = 0; u < shape.hidden(); ++u) {
             if (!s.alive[u]) continue;
             const double factor = std::exp(0.5 * random.normal());
@@ -132,9 +131,12 @@ class Chain : public Jumps {
             s.bias[u] *= factor;
             for (Edge& e : s.in[u]) e.weight *= factor;
             for (Edge* e : out) e->weight /= factor;
-            changed.push_back(u);
+            for (Column* column : {&s.z[u], &s.value[u]}) {
+                auto scaled = std::make_shared<Vector>(model.problem.n);
+                multiply(scaled->data(), (*column)->data(), factor, model.problem.n);
+                *column = std::move(scaled);
+            }
         }
-        if (!changed.empty()) model.forward(s, changed);
     }
 
     // What the log density of a normal variable gains if the variable is multiplied.

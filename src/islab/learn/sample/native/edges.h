@@ -48,11 +48,19 @@ inline std::vector<EdgeOption> edge_options(const Model& model, const State& s, 
             if (!taken[j]) consider(j, sums[j]);
     }
     const int layer = shape.layer[unit];
-    if (layer > 0)
-        for (int b = shape.first[layer - 1]; b < shape.first[layer]; ++b)
-            if (const int source = shape.covariates + b; s.alive[b] && !taken[source])
-                consider(source,
-                         newton_sums(pull.data(), stiffness.data(), model.source(s, source), n));
+    std::vector<int> below;  // units whose activations the unit could receive
+    for (int b = layer > 0 ? shape.first[layer - 1] : shape.first[layer]; b < shape.first[layer];
+         ++b)
+        if (s.alive[b] && !taken[shape.covariates + b]) below.push_back(b);
+    if (!below.empty()) {
+        Singles columns(below.size() * n);
+        std::vector<Sums> sums(below.size());
+        for (std::size_t k = 0; k < below.size(); ++k)
+            std::copy(s.value[below[k]]->begin(), s.value[below[k]]->end(), &columns[k * n]);
+        newton_sums(sums.data(), pull.data(), stiffness.data(), columns.data(), sums.size(), n);
+        for (std::size_t k = 0; k < below.size(); ++k)
+            consider(shape.covariates + below[k], sums[k]);
+    }
     double sum = 0;
     for (EdgeOption& c : found) sum += c.probability = std::exp(c.probability - largest);
     for (EdgeOption& c : found)

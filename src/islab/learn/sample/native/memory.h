@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace islab::sample {
@@ -80,6 +81,16 @@ struct Recycled {
     void deallocate(Number* block, std::size_t count) noexcept {
         const std::size_t bytes = count * sizeof(Number);
         recycled(bytes) ? Blocks::own().give(block, bytes) : ::operator delete(block);
+    }
+
+    // Numbers that are given no value have none: columns are written before they are read.
+    template <class Other>
+    void construct(Other* place) noexcept {
+        ::new (static_cast<void*>(place)) Other;
+    }
+    template <class Other, class... Values>
+    void construct(Other* place, Values&&... values) {
+        ::new (static_cast<void*>(place)) Other(std::forward<Values>(values)...);
     }
 
     template <class Other>

@@ -115,6 +115,9 @@ class PyChain {
         {
             py::gil_scoped_release release;
             chain->warming = warming;
+            // Predictors that moves have kept up to date are those of the weights but for
+            // rounding; here a chain that goes on and one that is restored begin alike.
+            model->forward(chain->s);
             for (int t = 0; t < steps; ++t) {
                 chain->step(effort);
                 if ((t + 1) % every) continue;

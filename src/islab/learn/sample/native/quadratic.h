@@ -116,7 +116,7 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
     q.factor.assign(size * size, 0.0);
     Vector diagonal(size), pull(n);
     Singles columns(size * outputs * n), factors(outputs * n), pulls(n);
-    const Vector ones(n, 1.0);
+    const Singles ones(n, 1.0f);
     std::vector<int> own(size);  // the output that alone a weight moves, else -1
     std::size_t at = 0;
     for (int u : part) {
@@ -127,8 +127,8 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
         if (output >= 0) {
             pull.assign(&slopes.residual[output * n], &slopes.residual[output * n] + n);
         } else {
-            std::fill(pull.begin(), pull.end(), 0.0);
-            for (int o = 0; o < outputs; ++o)
+            multiply(pull.data(), slopes.residual.data(), d.data(), 1.0, n);
+            for (int o = 1; o < outputs; ++o)
                 for (std::size_t i = 0; i < n; ++i)
                     pull[i] += slopes.residual[o * n + i] * d[o * n + i];
         }
@@ -145,16 +145,24 @@ inline Quadratic expand(const Model& model, const State& s, const Part& part) {
             }
         }
         for (int k = -1; k < static_cast<int>(s.in[u].size()); ++k, ++at) {
-            const double* source = k < 0 ? ones.data() : model.source(s, s.in[u][k].source);
+            const int source = k < 0 ? -1 : s.in[u][k].source;
             const double variance = k < 0 ? model.prior.bias_sd * model.prior.bias_sd
                                           : model.slab_variance(s, u, s.in[u][k]);
             const double value = k < 0 ? s.bias[u] : s.in[u][k].weight;
             own[at] = alone;
             diagonal[at] = 1 / variance;
             for (int o = 0; o < outputs; ++o)
-                if (alone < 0 || alone == o)
-                    q.gradient[at] = scaled_column(&columns[(at * outputs + o) * n],
-                                                   &factors[o * n], pulls.data(), source, n);
+                if (alone < 0 || alone == o) {
+                    float* column = &columns[(at * outputs + o) * n];
+                    const float* factor = &factors[o * n];
+                    q.gradient[at] =
+                        source < shape.covariates
+                            ? scaled_column(
+                                  column, factor, pulls.data(),
+                                  k < 0 ? ones.data() : model.problem.single_covariate(source), n)
+                            : scaled_column(column, factor, pulls.data(), model.source(s, source),
+                                            n);
+                }
             q.gradient[at] -= value / variance;
         }
     }
