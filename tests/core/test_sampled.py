@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from islab.core.architecture import Architecture
+from islab.core.chain_draws import ChainDraws
 from islab.core.network import forward
-from islab.core.sampled import ChainDraws, SampledPosterior
+from islab.core.sampled import SampledPosterior
 
 NET = Architecture(n_covariates=3, hidden=(2, 2), n_outputs=1, activation="relu")
 

@@ -9,13 +9,8 @@ import numpy as np
 from msgspec import structs
 
 from islab.core.architecture import Architecture
-from islab.core.sampled import (
-    AllRows,
-    ChainDraws,
-    PredictionMixing,
-    ReadingPrice,
-    SampledPosterior,
-)
+from islab.core.chain_draws import ChainDraws
+from islab.core.sampled import AllRows, PredictionMixing, ReadingPrice, SampledPosterior
 from islab.core.scale import Scale
 from islab.io.networks import Arrays, architecture_of, arrays_of, check_size, n_noise, read_network
 from islab.io.schema import AllRowsRecord, Held, SampledRecord

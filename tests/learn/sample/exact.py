@@ -7,7 +7,18 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from islab.core.architecture import Architecture
 from islab.core.paths import active_weights
-from islab.learn.sample import ChainPrior
+from islab.learn.sample import ChainPrior, Start
+
+
+def empty_start(net, tau2=1.0, noise=1.0):
+    """Where a chain starts that has no edge yet."""
+    return Start(
+        slots=np.zeros(0, dtype=np.intp),
+        weights=np.zeros(0),
+        bias=np.zeros(net.n_units),
+        tau2=np.full(len(net.blocks), tau2),
+        noise=np.full(net.n_outputs, noise),
+    )
 
 
 def normalised(log_values):

@@ -17,10 +17,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.chain_draws import ChainDraws
 from islab.core.dependencies import needed
 from islab.core.mixing import mean_error
 from islab.core.priors import BIAS_TAU
-from islab.core.sampled import ChainDraws
 from islab.core.sparse import SparseNetwork
 from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines.base import Problem

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.chain_draws import ChainDraws
 from islab.core.constraints import Limits
 from islab.core.leave_one_out import leave_one_out, stacking_weights
 from islab.core.mixing import bulk_size, rhat
-from islab.core.sampled import ChainDraws, PredictionMixing, SampledPosterior
+from islab.core.sampled import PredictionMixing, SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines.base import Problem

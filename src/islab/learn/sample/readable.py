@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from islab.core.architecture import Architecture
+from islab.core.chain_draws import ChainDraws
 from islab.core.constraints import Limits
 from islab.core.leave_one_out import leave_one_out
 from islab.core.paths import active_weights
-from islab.core.sampled import ChainDraws, ReadingPrice
+from islab.core.sampled import ReadingPrice
 from islab.core.sparse import KeptDraws, SparseNetwork
 from islab.learn.sample.chains import Effort, Sampler, Start, chain_seeds
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
+from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
-from islab.core.sampled import ChainDraws
 from islab.core.sparse import KeptDraws, SparseNetwork
 from islab.learn.engines.base import Problem
 from islab.learn.sample import SamplingPlan

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from islab.core.arrays import Float, Index, Mask
+from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
 from islab.core.leave_one_out import leave_one_out, stacking_weights
 from islab.core.mixing import bulk_size, rhat
-from islab.core.sampled import AllRows, ChainDraws, PredictionMixing, ReadingPrice, SampledPosterior
+from islab.core.sampled import AllRows, PredictionMixing, ReadingPrice, SampledPosterior
 from islab.core.sparse import KeptDraws, SparseNetwork
 from islab.learn.engines.base import Problem
 from islab.learn.sample.chains import Start
