@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from islab.core.architecture import Architecture
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.core.network import preactivations
 
 
@@ -41,26 +41,42 @@ def linear_reach(
         return below, above
     z = preactivations(architecture, weights, biases, x)[..., :n_hidden]
     bent = [activation.slope(z[..., units]) for activation, units in layers]
-    slopes = _unit_slopes(architecture, weights, np.concatenate(bent, axis=-1))
-    for activation, units in layers:
-        slope = slopes[..., units, :]
-        for bend in (activation.bends or ()) if slope.size else ():
-            gap = np.broadcast_to((bend - z[..., units])[..., None], slope.shape)
-            step = np.divide(gap, slope, out=np.full(slope.shape, np.inf), where=slope != 0)
-            np.minimum(above, np.where(step >= 0, step, np.inf).min(axis=2), out=above)
-            np.minimum(below, np.where(step <= 0, -step, np.inf).min(axis=2), out=below)
+    bends = [
+        activation.bends or () for activation, units in layers for _ in range(z.shape[-1])[units]
+    ]
+    entering = architecture.covariate_matrix(weights)[:, :n_hidden]
+    columns = np.flatnonzero(entering.any(axis=(0, 1)))
+    slopes = _unit_slopes(architecture, weights, np.concatenate(bent, axis=-1), columns)
+    for unit, slope in enumerate(slopes):
+        own = np.flatnonzero(slope.any(axis=(0, 1)))
+        places = columns[own]
+        for bend in bends[unit]:
+            # Where the slope is 0 this is infinite or undefined: the unit does not bend.
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = (bend - z[..., unit, None]) / slope[..., own]
+            above[..., places] = np.minimum(above[..., places], np.where(step >= 0, step, np.inf))
+            below[..., places] = np.minimum(below[..., places], np.where(step <= 0, -step, np.inf))
     return below, above
 
 
-def _unit_slopes(architecture: Architecture, weights: Float, bent: Float) -> Float:
-    """Slopes of what the hidden units sum up, (draws, rows, hidden units, covariates)."""
-    covariates = architecture.covariate_matrix(weights)
-    n_hidden = bent.shape[-1]
-    found = np.zeros((*bent.shape, architecture.n_covariates))
-    rows = min(n_hidden, architecture.n_covariate_rows)
-    found[:, :, :rows] = covariates[:, None, :rows]
+def _unit_slopes(
+    architecture: Architecture, weights: Float, bent: Float, columns: Index
+) -> list[Float]:
+    """Slopes of what each hidden unit sums up by these covariates, (draws, rows, covariates)."""
+    entering = architecture.covariate_matrix(weights)[..., columns]
+    shape = (*bent.shape[:-1], len(columns))
+    found = [
+        np.broadcast_to(entering[:, None, unit], shape)
+        if unit < architecture.n_covariate_rows
+        else np.zeros(shape)
+        for unit in range(bent.shape[-1])
+    ]
     for layer in range(1, architecture.n_layers - 1):
-        below, here = architecture.units[layer - 1], architecture.units[layer]
-        wires = architecture.hidden_block(layer).view(weights)[:, None]
-        found[:, :, here] += wires @ (bent[..., below, None] * found[:, :, below])
+        first_below = architecture.units[layer - 1].start
+        wires = architecture.hidden_block(layer).view(weights)
+        for unit, into in enumerate(np.moveaxis(wires, 1, 0), architecture.units[layer].start):
+            for place in np.flatnonzero(into.any(axis=0)):
+                below = first_below + place
+                passed = into[:, place, None] * bent[..., below]
+                found[unit] = found[unit] + passed[..., None] * found[below]
     return found
