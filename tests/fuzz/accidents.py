@@ -23,7 +23,7 @@ from tests.fuzz.outcome import Outcome
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 MOST_STARTS = 200
 ENOUGH_FOR_ALL = 20  # tries, after which each signal must have ended a training
-SHARE_OF_PROGRAMS = 0.2
+SHARE_OF_PROGRAMS = 0.1
 IN_TRAINING = "in training"
 PROGRAM = "from islab.cli import main; raise SystemExit(main())"
 SETTINGS = (
