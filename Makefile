@@ -141,10 +141,10 @@ OUTCOMES := build/fuzz.jsonl
 
 fuzz: sanitized
 	rm -f $(OUTCOMES)
-	-OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz files kills interrupts --outcomes $(OUTCOMES)
-	-$(UNDER_SANITIZERS) -m tests.fuzz kernel --jobs 1 --outcomes $(OUTCOMES)
 	-$(UNDER_SANITIZERS) -m tests.fuzz chains --jobs 1 --outcomes $(OUTCOMES)
+	-$(UNDER_SANITIZERS) -m tests.fuzz kernel --jobs 1 --outcomes $(OUTCOMES)
 	-$(UNDER_SANITIZERS) -m tests.fuzz networks --jobs 1 --outcomes $(OUTCOMES)
+	-OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz files kills interrupts --outcomes $(OUTCOMES)
 	@$(BIN)/python -m tests.fuzz --table $(OUTCOMES)
 
 clean:
