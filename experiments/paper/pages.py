@@ -189,7 +189,7 @@ def _cost(results: Path) -> str:
                 f"{record['file_bits'] / 1e6:.2f}",
                 f"{record['formula_bits'] / 1e6:.2f}",
                 f"{record['sparse_file_bits'] / 1e3:.0f}",
-                f"{record['sparse_formula_bits'] / 1e3:.0f}",
+                "" if (bits := record["sparse_formula_bits"]) is None else f"{bits / 1e3:.0f}",
             ]
         )
         for record in records.values()

@@ -108,7 +108,7 @@ def given(data, model, folder):
         "y": y,
         "path": folder / "model.islab",
         "probability": model.predict_proba(x)[:, 1],
-        "quantiles": np.tile(np.linspace(-1, 1, 19)[:, None], 60),
+        "quantiles": np.tile(np.linspace(-1, 1, 19), (60, 1)),
         "estimator": model,
         "explanation": model.explain_local(x[:1]),
         "network": model.network_,

@@ -31,6 +31,20 @@ def test_costs_are_measured_and_computed():
     assert min(found["sparse_file_bits"], found["file_bits"]) > 0
 
 
+@pytest.mark.filterwarnings("ignore:No covariate is used")
+def test_costs_of_baselines_are_those_of_the_paper_s_formulas():
+    found = {method: measure("wbc", method, quick=True) for method in ("horseshoe", "spam")}
+    n_weights = found["horseshoe"]["weights"]
+    assert found["horseshoe"]["formula_bits"] > full_bits(n_weights, numbers=2)
+    assert found["spam"]["formula_bits"] == full_bits(found["spam"]["weights"], numbers=2)
+    assert all(record["seconds_per_step"] >= 0 for record in found.values())
+    assert all(record["batch_size"] == 64 for record in found.values())
+
+
+def test_a_method_without_a_sparse_network_has_no_formula_for_one():
+    assert measure("wbc", "concrete-dropout", quick=True)["sparse_formula_bits"] is None
+
+
 def test_the_ten_ranges_go_from_sparse_to_dense_without_a_gap():
     assert len(RANGES) == 10
     assert (RANGES[0][0], RANGES[-1][1]) == (0.001, 0.999)
@@ -100,7 +114,6 @@ def test_data_that_cannot_be_had_are_said_and_fail(tmp_path, capsys, monkeypatch
         (["wbc", "--quick", "--pages", "."], "Got --quick with --pages"),
         (["mnist-bcnn", "--recipe", "paper"], "with nothing set only, by islab and islab-flow"),
         (["initialisation", "--method", "blr"], "expected one of those that the study"),
-        (["cost", "--method", "horseshoe"], "islab, islab-flow, blr, blr-flow"),
         (["choices", "--method", "islab"], "concrete-dropout, spam"),
     ],
 )
