@@ -13,6 +13,7 @@ import islab
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.baselines import (
     ESTIMATORS,
+    BayesianLinearRegressor,
     ConcreteDropoutClassifier,
     HorseshoeClassifier,
     L1SkipClassifier,
@@ -176,3 +177,13 @@ def test_a_wrong_parameter_is_named(model, table, score):
 def test_importing_the_baselines_does_not_import_torch():
     code = "import sys, islab.baselines as b; b.ESTIMATORS; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_linear_model_takes_a_flow():
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal(200)
+    x = np.column_stack([common, common]) + 0.2 * rng.standard_normal((200, 2))
+    y = x.sum(axis=1) + rng.standard_normal(200)
+    model = BayesianLinearRegressor(posterior="flow", flow="rnvp", random_state=0).fit(x, y)
+    drawn = model.posterior_.draw(2000, np.random.default_rng(0))[0]
+    assert np.corrcoef(drawn.T)[0, 1] < -0.5

@@ -129,7 +129,8 @@ def engine_choice(params: dict[str, Any]) -> EngineChoice:
         posterior = "independent"
     if posterior == "flow":
         options = {"flow": params["flow"], "n_transforms": int(params["n_transforms"])}
-        width = Training.of(params["training"]).flow_width
+        # Linear models have no such parameter.
+        width = Training.of(params.get("training", "auto")).flow_width
         options |= {} if width is None else {"flow_width": int(width)}
     return EngineChoice(params["engine"], posterior, params["device"], options)
 
