@@ -1,5 +1,6 @@
 """The lowest versions of the run-time dependencies, which `make test-floors` installs."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -23,4 +24,14 @@ def test_the_conda_recipe_asks_for_the_same():
     run = recipe.partition("  run:\n")[2].partition("  run_constraints:")[0]
     lines = [line.removeprefix("    - ").replace(" ", "") for line in run.splitlines()]
     assert lines == ["python", *project["dependencies"]]
-    assert f'version: "{project["version"]}"' in recipe
+
+
+def test_recipe_and_citation_name_the_released_version():
+    released = re.search(r"^version: (\S+)", (ROOT / "CITATION.cff").read_text(), flags=re.M)[1]
+    assert f'version: "{released}"' in (ROOT / "recipe" / "recipe.yaml").read_text()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    numbers = [int(part) for part in version.removesuffix(".dev0").split(".")]
+    if version.endswith(".dev0"):
+        assert numbers > [int(part) for part in released.split(".")]
+    else:
+        assert version == released

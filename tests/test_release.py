@@ -112,6 +112,19 @@ def test_changes_that_are_not_committed_are_not_released(clone):
     assert git(clone, "log", "--oneline").count("\n") == 0
 
 
+def test_the_paper_is_cited_alike_in_the_readme_and_the_citation_file():
+    paper = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))[
+        "preferred-citation"
+    ]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    bibtex = dict(re.findall(r"^  (\w+) += \{(.*)\},?$", readme, flags=re.M))
+    assert paper["title"] == bibtex["title"].replace("{", "").replace("}", "")
+    for name, field in {"journal": "journal", "volume": "volume", "issue": "number"}.items():
+        assert str(paper[name]) == bibtex[field]
+    assert (str(paper["year"]), paper["doi"]) == (bibtex["year"], bibtex["doi"])
+    assert len(paper["authors"]) == bibtex["author"].count(" and ") + 1
+
+
 # -- workflows ------------------------------------------------------------------------------
 
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M))
