@@ -5,6 +5,7 @@ import pytest
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.learn.scale import Growth
 from tests.estimators.conftest import QUICK
 
 
@@ -14,9 +15,7 @@ def few_seen(monkeypatch):
     monkeypatch.setattr("islab.estimators.islab_base.MOST_ROWS", 500)
     monkeypatch.setattr("islab.estimators.sampling.MOST_ROWS", 500)
     monkeypatch.setattr("islab.learn.scale.growing.MOST_ROWS", 500)
-    monkeypatch.setattr("islab.learn.scale.growing.FIRST_ROWS", 250)
-    monkeypatch.setattr("islab.estimators.islab_base.FIRST_ROWS", 250)
-    monkeypatch.setattr("islab.estimators.islab_base.FRESH_ROWS", 100)
+    monkeypatch.setattr("islab.learn.scale.growing.FEWEST_ROWS", 250)
     monkeypatch.setattr("islab.learn.scale.growing.FRESH_ROWS", 100)
 
 
@@ -64,3 +63,33 @@ def test_signs_are_refused_where_draws_might_break_them(few_seen):
     x, y = numbers(1000)
     with pytest.raises(ValueError, match="more rows than chains can see"):
         ISLaBRegressor(**QUICK, constraints={0: "increasing"}).fit(x, y)
+
+
+def test_a_column_to_include_stays_however_little_all_rows_say_of_it(few_seen):
+    x, y = numbers(4000)
+    model = ISLaBRegressor(**QUICK, constraints={2: "include"}).fit(x, y)
+    names, draws = model.posterior_.used_variables()
+    assert np.all([own[:, names.index("x2")].all() for own in draws])
+    assert 2 in model.network_.covariates
+
+
+def test_an_interrupted_fit_goes_on_to_be_the_whole_one(few_seen, tmp_path, monkeypatch):
+    """Chains that were stopped on more rows find what the first ones drew."""
+    x, y = numbers(1500)
+    whole = ISLaBRegressor(**QUICK).fit(x, y)
+    original, calls = Growth._structure_density, []
+
+    def stopped(self, chains):
+        calls.append(len(chains))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(self, chains)
+
+    monkeypatch.setattr(Growth, "_structure_density", stopped)
+    params = QUICK | {"checkpoint": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        ISLaBRegressor(**params).fit(x, y)
+    assert list(tmp_path.rglob("*.npz"))
+    again = ISLaBRegressor(**params).fit(x, y)
+    np.testing.assert_array_equal(again.predict(x[:20]), whole.predict(x[:20]))
+    assert not list(tmp_path.rglob("*.npz"))

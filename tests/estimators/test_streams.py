@@ -1,5 +1,6 @@
 """Fits of batches: all rows count, however they come, and only a sample is in memory."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -76,6 +77,25 @@ def test_a_stream_gives_what_the_array_of_its_rows_gives(few_seen, table, target
     found, expected = (getattr(model, predict)(rows) for model in (streamed, whole))
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     assert streamed.posterior_.all_rows.n_rows == 4000
+
+
+def test_at_any_time_two_batches_are_in_memory_at_most(few_seen, table):
+    """However many there are, and however often they are read."""
+    data, alive = table.drop(columns="state"), set()
+    most = []
+
+    def batches():
+        for first in range(0, len(data), 100):
+            batch = data.iloc[first : first + 100].copy()
+            number = len(most)
+            alive.add(number)
+            weakref.finalize(batch, alive.discard, number)
+            most.append(len(alive))
+            yield batch
+
+    ISLaBRegressor(**QUICK).fit(Batches(batches, n_rows=600), "price")
+    assert len(most) > 5 * 40
+    assert max(most) <= 2
 
 
 def test_how_rows_are_split_does_not_change_the_model(few_seen, table, tmp_path):

@@ -101,6 +101,34 @@ def test_memory_holds_at_most_twice_the_sample_and_a_batch(table, monkeypatch):
     assert max(largest) <= 2 * 20 + 10
 
 
+def test_of_parquet_files_one_row_group_is_in_memory(tmp_path, monkeypatch):
+    """What Arrow holds does not grow with the number of files."""
+    arrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    paths = [tmp_path / f"{number}.parquet" for number in range(6)]
+    for path in paths:
+        frame = pd.DataFrame(rng.normal(size=(40_000, 4))).rename(columns=str)
+        frame.to_parquet(path, use_dictionary=False, data_page_size=1 << 12)
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 2_000)
+    monkeypatch.setattr(module, "BUFFER", 1 << 12)
+    row_group, before = 40_000 * 4 * 8, arrow.total_allocated_bytes()
+
+    def most(batches):
+        return max(arrow.total_allocated_bytes() - before for _ in batches) / row_group
+
+    few, many = most(Batches(paths[:2])), most(Batches(paths))
+    assert many < 1.1 * few
+    assert many < 1.5
+
+
+def test_parquet_files_have_the_types_of_the_first(table, tmp_path):
+    paths = parquet(table[["number", "size"]], tmp_path, 100)
+    whole = table[100:][["size", "number"]].reset_index(drop=True)
+    whole.astype({"number": "int64"}).to_parquet(paths[1], index=False)
+    found = pd.concat([batch.to_pandas() for batch in Batches(paths)], ignore_index=True)
+    pd.testing.assert_frame_equal(found, table[["number", "size"]])
+
+
 @pytest.mark.parametrize("kind", ["files", "dataset", "frames", "function", "polars"])
 def test_a_fit_on_batches_is_the_fit_on_their_rows(table, tmp_path, kind):
     paths = parquet(table, tmp_path, 100)

@@ -39,6 +39,15 @@ def test_rows_count_by_their_weight_in_the_typical_row():
     assert typical_row(encoder, covariates, weight).tolist() == [3.0]
 
 
+@pytest.mark.parametrize("n_rows", [1, 2, 7, 8])
+def test_rows_of_one_weight_have_the_middle_value_that_a_sort_finds(n_rows):
+    values = np.random.default_rng(n_rows).permutation(n_rows).astype(float)
+    table = pd.DataFrame({"size": np.append(values, [50.0, 60.0])})
+    columns = ColumnEncoder.learn(table, ["size"])
+    expected = np.sort(table["size"])[(len(table) - 1) // 2]
+    assert typical_row(*columns).tolist() == [expected]
+
+
 def test_values_are_shown_as_the_table_has_them(encoded):
     encoder, covariates = encoded
     shown = pd.DataFrame(shown_values(encoder, covariates, TABLE), columns=list(TABLE.columns))

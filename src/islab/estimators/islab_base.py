@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from islab.core.sparse import SparseNetwork
 from islab.estimators.base import Learned, Mask, NetworkEstimator
 from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
+    DRAWS,
     MOST_ROWS,
     START_SPARSITY,
     chosen_posterior,
@@ -37,17 +37,19 @@ from islab.learn.fit import fit as fit_recipe
 from islab.learn.recipe import Recipe
 from islab.learn.sample import sample_posterior
 from islab.learn.scale import (
-    FIRST_ROWS,
-    FRESH_ROWS,
     ArrayRows,
+    Growth,
+    Reading,
     Rows,
     SeenRows,
-    grow,
     posterior_of_all,
-    rows_of,
+    sample_sizes,
+    set_apart,
     shuffled,
 )
 from islab.learn.stacking import stacked_posterior
+
+SEARCH_EPOCHS = 60  # on as many rows as chains may see, where there are more
 
 
 class ISLaBEstimator(NetworkEstimator):
@@ -157,10 +159,13 @@ class ISLaBEstimator(NetworkEstimator):
         )
 
     def _search(
-        self, problem: Problem, likelihood: str, kind: str, seed: int
+        self, problem: Problem, likelihood: str, kind: str, seed: int, **changes: Any
     ) -> tuple[Fit, Recipe]:
-        """What variational runs find, for themselves or for chains to start from."""
-        settings = self.get_params(deep=False) | {"posterior": kind}
+        """What variational runs find, for themselves or for chains to start from.
+
+        ``changes`` are parameters with other values than the estimator's.
+        """
+        settings = self.get_params(deep=False) | {"posterior": kind} | changes
         if kind == "stacked":
             settings |= {"posterior": "independent"}
         if kind == "sampled":
@@ -243,43 +248,41 @@ class ISLaBEstimator(NetworkEstimator):
         rows: Rows = ArrayRows(problem, self.n_jobs)
         if problem.whole is not None:
             rows = SeenRows(problem.whole, columns, likelihood)
-        sample = shuffled(problem, MOST_ROWS + FRESH_ROWS, seed)
-        first = rows_of(sample, slice(0, FIRST_ROWS))
-        found, recipe = self._search(first, likelihood, "sampled", seed)
+        sample = shuffled(problem, sample_sizes()[1], seed)
+        seen, fresh = set_apart(sample)
+        # Chains go on where runs end, so that runs need not find the last nat.
+        brief = {"max_epochs": SEARCH_EPOCHS} if self.max_epochs == "auto" else {}
+        found, recipe = self._search(seen, likelihood, "sampled", seed, **brief)
         net = replace(found.posterior.architecture, hidden=recipe.hidden)
-        grown = grow(
-            sample,
+        networks = starting_networks(found)
+        plan = sampling_plan(self.get_params(deep=False), seen, networks)
+        grown = Growth(
+            seen,
+            fresh,
             likelihood,
             net,
-            starting_networks(found),
-            partial(sampling_plan, self.get_params(deep=False)),
-            seed=seed,
-            n_jobs=self.n_jobs,
-        )
-        plan = sampling_plan(self.get_params(deep=False), grown.rows, grown.networks)
-        posterior, interrupted = sample_posterior(
-            grown.rows,
-            likelihood,
-            net,
-            grown.networks,
-            plan,
+            plan.prior,
             seed=seed,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
             keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
-        )
+        ).run(networks)
+        price = plan.weight_price * np.log(grown.rows.n_rows) / 2
         whole = posterior_of_all(
-            posterior,
-            grown.rows,
+            grown,
+            net,
+            likelihood,
             sample,
             rows,
+            n_draws=-(-DRAWS // len(networks)),
+            reading=Reading(price, plan.threshold),
             seed=seed,
             df=plan.prior.df,
             n_jobs=self.n_jobs,
         )
         wide = whole.over_columns(np.flatnonzero(columns), len(varies))
-        return Learned(wide, found.history, float(found.elbo), interrupted=interrupted)
+        return Learned(wide, found.history, float(found.elbo), interrupted=grown.interrupted)
 
     # -- chains ---------------------------------------------------------------------------
 

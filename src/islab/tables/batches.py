@@ -19,6 +19,7 @@ from islab.tables.frames import frame_columns, is_frame, n_rows, rows_where
 
 ROWS_AT_ONCE = 50_000
 SAMPLE_ROWS = 200_000
+BUFFER = 1 << 16  # bytes of each column of a Parquet file
 
 
 class Batches:
@@ -209,7 +210,7 @@ def _opened(source: Any) -> Callable[[], Iterable[Any]]:
         raise ValueError("Got no batches, expected at least one.")
     if all(isinstance(item, str | Path) for item in items):
         dataset = needed("pyarrow.dataset", "Reading Parquet files")
-        return lambda: _arrow(dataset.dataset([str(item) for item in items], format="parquet"))
+        return lambda: _parquet(dataset.dataset([str(item) for item in items], format="parquet"))
     if not all(map(is_frame, items)):
         odd = next(item for item in items if not is_frame(item))
         raise TypeError(
@@ -234,6 +235,26 @@ def _arrow(dataset: Any) -> Iterator[Any]:
     ):
         if batch.num_rows:
             yield arrow.Table.from_batches([batch])
+
+
+def _parquet(dataset: Any) -> Iterator[Any]:
+    """Batches of Parquet files, of which one row group is in memory.
+
+    A scanner of datasets holds several, and those of the next file.
+    """
+    arrow = needed("pyarrow", "Reading Parquet files")
+    parquet = needed("pyarrow.parquet", "Reading Parquet files")
+    schema = dataset.schema
+    for path in dataset.files:
+        with (
+            dataset.filesystem.open_input_file(path) as source,
+            parquet.ParquetFile(source, buffer_size=BUFFER) as file,
+        ):
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                table = arrow.Table.from_batches([batch])
+                if {*table.column_names} == {*schema.names}:
+                    table = table.select(schema.names).cast(schema)
+                yield table
 
 
 def _slices(table: Any) -> Iterator[Any]:

@@ -169,6 +169,9 @@ def _most_frequent(variable: Category) -> int:
 
 def _middle(values: Float, weight: Float) -> int:
     """Where the middle value stands: one of them, so that it is a value of the variable."""
+    if (weight == weight[0]).all():
+        middle = (len(values) - 1) // 2
+        return int(np.argpartition(values, middle)[middle])
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
     return int(order[np.searchsorted(total, total[-1] / 2)])

@@ -140,7 +140,7 @@ def test_edges_that_all_rows_show_to_be_unneeded_are_left_out():
     networks = DrawnNetworks.from_dense(net, np.full((1, 4), 0.1), np.zeros((1, 1)))
     structures = Structures(networks, np.ones((1, 1)), np.ones((1, 1)), "gaussian")
     found = climb(structures, ArrayRows(Problem(x, y[:, None])), 30)[0]
-    out, theta = found.unneeded(structures.log_odds_of_fewer(0))
+    out, theta = found.unneeded(structures.log_odds_of_fewer(0, np.zeros(0, np.intp)))
     assert out.tolist() == [False, True, False, True]
     kept = structures.at([theta]).without([out])
     exact = np.linalg.lstsq(np.c_[x[:, [0, 2]], np.ones(20_000)], y)[0]

@@ -82,6 +82,8 @@ class Problem:
 
     def of_covariates(self, columns: NDArray[np.bool_]) -> Problem:
         """The same with some of the covariates."""
+        if columns.all():
+            return self
         limits = None if self.limits is None else self.limits.take(columns)
         groups = None if self.groups is None else self.groups[columns]
         return replace(self, x=self.x[:, columns], limits=limits, groups=groups)

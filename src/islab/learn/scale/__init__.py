@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from islab.learn.scale.growing import FIRST_ROWS, FRESH_ROWS, Grown, grow, shuffled
+from islab.learn.scale.growing import Grown, Growth, sample_sizes, set_apart, shuffled
 from islab.learn.scale.passes import ArrayRows, Rows, SeenRows, blocks_of, rows_of
-from islab.learn.scale.posterior import posterior_of_all
+from islab.learn.scale.posterior import Reading, posterior_of_all
 
 __all__ = [
-    "FIRST_ROWS",
-    "FRESH_ROWS",
     "ArrayRows",
     "Grown",
+    "Growth",
+    "Reading",
     "Rows",
     "SeenRows",
     "blocks_of",
-    "grow",
     "posterior_of_all",
     "rows_of",
+    "sample_sizes",
+    "set_apart",
     "shuffled",
 ]

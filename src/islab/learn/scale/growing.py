@@ -1,30 +1,43 @@
 """How many rows chains need to find the structure: a sample that grows until more do not help.
 
-Chains on twice the rows go on from where those before stood. Both sets of structures get their
+Variational runs, whose steps cost the same whatever the number of rows, have found networks on all
+rows that chains may see; chains begin on as many as networks of that size need. Those on twice the
+rows go on from where the ones before stood. Both sets of structures get their
 weights from the same rows, and are compared by the log density of rows that neither has seen, so
 that what is compared is structure alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 from islab.core.chain_draws import ChainDraws
-from islab.core.drawn import DrawnNetworks
-from islab.core.sparse import KeptDraws, SparseNetwork
+from islab.core.sparse import SparseNetwork
+from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines.base import Problem
-from islab.learn.sample import SamplingPlan
-from islab.learn.sample.chains import Start, sample_chains
+from islab.learn.sample import ChainPrior, Effort
+from islab.learn.sample.chains import (
+    Sampler,
+    Start,
+    chain_seeds,
+    make_chain,
+    run_side_by_side,
+)
+from islab.learn.sample.progress import SamplingBar
 from islab.learn.scale.passes import ArrayRows, LogLikelihoods, rows_of
 from islab.learn.scale.weights import Structures, climb
 
-FIRST_ROWS, MOST_ROWS, FRESH_ROWS = 5_000, 20_000, 5_000
-SHORT_WARM_UP, SHORT_DRAWS = 30, 12
+FEWEST_ROWS, MOST_ROWS, FRESH_ROWS = 2_500, 20_000, 5_000
+ROWS_OF_A_WEIGHT = 200
+MORE = 8  # times as many rows choose among structures, before all do
+STEPS, MORE_STEPS = (40, 20), (20, 12)  # of warm-up and then draws, on the first rows and later
 STRUCTURES_COMPARED = 3  # of each chain
 PASSES = 3
 SMALLEST_GAIN = 0.001  # nats a row
@@ -32,66 +45,123 @@ SMALLEST_GAIN = 0.001  # nats a row
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Rows that are enough, and networks from which chains on them start."""
+    """Rows that are enough, and what chains drew on them.
+
+    Attributes
+    ----------
+    rows : Problem
+    chains : list of ChainDraws
+    interrupted : bool
+        Whether the user ended it before the draws said that the rows are enough.
+    """
 
     rows: Problem
-    networks: list[SparseNetwork]
+    chains: list[ChainDraws]
+    interrupted: bool = False
 
 
-def grow(
-    sample: Problem,
-    likelihood: str,
-    architecture: Architecture,
-    networks: Sequence[SparseNetwork],
-    plan: Callable[[Problem, list[SparseNetwork]], SamplingPlan],
-    *,
-    seed: int,
-    n_jobs: int | None = None,
-) -> Grown:
-    """Finds how many of a sample's rows are enough for its structure.
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """Chains on more and more rows of a sample.
 
-    Parameters
+    Attributes
     ----------
-    sample : Problem
-        Rows in a random order. The last ones are kept to compare.
+    seen : Problem
+        Rows in a random order, on which variational runs found networks.
+    fresh : Problem
+        Rows to compare on.
     likelihood : str
     architecture : Architecture
         All weights that may be used.
-    networks : sequence of SparseNetwork
-        What variational runs found on the first rows.
-    plan : callable
-        How chains run on some rows.
+    prior : ChainPrior
     seed : int
     n_jobs : int, optional
         Chains to run at the same time.
+    checkpoint : path, optional
+        Folder in which the chains keep their states.
+    keep_interrupted : bool
+        Whether KeyboardInterrupt ends it with the draws on fewer rows, if there are any.
     """
-    n_fresh = min(FRESH_ROWS, sample.n_rows // 5)
-    seen = rows_of(sample, slice(0, sample.n_rows - n_fresh))
-    fresh = rows_of(sample, slice(sample.n_rows - n_fresh, None))
-    best: Grown | None = None
-    before: Float = np.zeros(n_fresh)
-    for size in sizes(seen.n_rows):
-        rows = rows_of(seen, slice(0, size))
-        own_plan = plan(rows, list(networks))
-        starts = [Start.at(network, architecture) for network in networks]
-        chains = sample_chains(
-            rows,
-            likelihood,
-            architecture,
-            starts,
-            seed=seed + size,
-            n_draws=SHORT_DRAWS,
-            n_warm_up=SHORT_WARM_UP,
-            prior=own_plan.prior,
-            n_jobs=n_jobs,
-        )
-        density = _structure_density(architecture, likelihood, chains, own_plan, seen, fresh)
-        if best is not None and _no_better(density - before):
-            return best
-        networks = [_last_network(chain, architecture, likelihood) for chain in chains]
-        best, before = Grown(rows, networks), density
-    assert best is not None
-    return best
+
+    seen: Problem
+    fresh: Problem
+    likelihood: str
+    architecture: Architecture
+    prior: ChainPrior
+    seed: int
+    n_jobs: int | None = None
+    verbose: bool = False
+    checkpoint: str | Path | None = None
+    keep_interrupted: bool = False
+
+    def run(self, networks: Sequence[SparseNetwork]) -> Grown:
+        """Draws on as many rows as are enough, from what variational runs found."""
+        starts = [Start.at(network, self.architecture) for network in networks]
+        folder = self._folder(starts)
+        best: Grown | None = None
+        before: Float = np.zeros(self.fresh.n_rows)
+        tried = sizes(self.seen.n_rows, max(len(start.slots) for start in starts))
+        plan = [STEPS, *[MORE_STEPS] * (len(tried) - 1)]
+        with SamplingBar(len(starts) * int(np.sum(plan)), enabled=self.verbose) as bar:
+            for size, steps in zip(tried, plan, strict=True):
+                rows = rows_of(self.seen, slice(0, size))
+                try:
+                    chains = self._chains(rows, starts, steps, folder, bar)
+                    density = self._structure_density(chains)
+                except KeyboardInterrupt:
+                    if best is None or not self.keep_interrupted:
+                        raise
+                    best = replace(best, interrupted=True)
+                    break
+                gain = density - before
+                if best is None or gain.mean() > 0:
+                    best = Grown(rows, chains)
+                if size > tried[0] and _no_better(gain):
+                    break
+                starts = [Start(**chain.state(chain.n_draws - 1)) for chain in chains]
+                before = density
+        assert best is not None
+        close(folder, best.interrupted)
+        return best
+
+    def _chains(
+        self,
+        rows: Problem,
+        starts: Sequence[Start],
+        steps: tuple[int, int],
+        folder: Path | None,
+        bar: SamplingBar,
+    ) -> list[ChainDraws]:
+        samplers = []
+        seeds = chain_seeds(self.seed + rows.n_rows, len(starts))
+        for number, (start, seed) in enumerate(zip(starts, seeds, strict=True)):
+            chain = make_chain(rows, self.likelihood, self.architecture, start, seed, self.prior)
+            kept = folder and Checkpoint(folder / f"{rows.n_rows}-{number}.npz", folder.name)
+            samplers.append(Sampler(chain, self.architecture, Effort(), kept))
+        run_side_by_side(samplers, *steps, n_jobs=self.n_jobs, report=bar.report)
+        return [sampler.draws() for sampler in samplers]
+
+    def _folder(self, starts: Sequence[Start]) -> Path | None:
+        """Of this growth, which a call with the same sample, settings and starts finds again."""
+        if self.checkpoint is None:
+            return None
+        settings = (self.likelihood, self.architecture, self.prior, self.seed)
+        owner = sha256(repr(settings).encode())
+        for array in (self.seen.x, self.seen.y, self.seen.row_weights, self.seen.offset):
+            owner.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        for start in starts:
+            owner.update(start.weights.tobytes() + start.slots.tobytes())
+        return own_folder(self.checkpoint, owner.hexdigest())
+
+    def _structure_density(self, chains: Sequence[ChainDraws]) -> Float:
+        """Log density of fresh rows, averaged over structures whose weights all seen rows gave."""
+        last = [chain.take(np.arange(-STRUCTURES_COMPARED, 0) + chain.n_draws) for chain in chains]
+        structures = Structures.of(last, self.architecture, self.likelihood, self.prior.df)
+        climbs = climb(structures, ArrayRows(self.seen, self.n_jobs), PASSES)
+        found = structures.at([each.mode for each in climbs])
+        density = LogLikelihoods(found.networks, found.noise, self.likelihood).by_row(self.fresh)
+        largest = density.max(axis=0)
+        return largest + np.log(np.exp(density - largest).mean(axis=0))
 
 
 def _no_better(gain: Float) -> bool:
@@ -99,51 +169,25 @@ def _no_better(gain: Float) -> bool:
     return bool(gain.mean() <= max(SMALLEST_GAIN, gain.std() / np.sqrt(len(gain))))
 
 
-def sizes(n_rows: int) -> list[int]:
-    """Numbers of rows to try."""
+def sample_sizes() -> tuple[int, int]:
+    """Rows of a sample that growth may see, and those that then choose among structures."""
+    return MOST_ROWS + FRESH_ROWS, MORE * (MOST_ROWS + FRESH_ROWS)
+
+
+def sizes(n_rows: int, n_weights: int) -> list[int]:
+    """Numbers of rows to try for networks of so many weights."""
     most = min(n_rows, MOST_ROWS)
-    found = [FIRST_ROWS]
+    found = [min(max(FEWEST_ROWS, ROWS_OF_A_WEIGHT * n_weights), most)]
     while 2 * found[-1] <= most:
         found.append(2 * found[-1])
-    return [min(each, most) for each in found]
+    return found
 
 
-def _structure_density(
-    architecture: Architecture,
-    likelihood: str,
-    chains: Sequence[ChainDraws],
-    plan: SamplingPlan,
-    seen: Problem,
-    fresh: Problem,
-) -> Float:
-    """Log density of fresh rows, averaged over structures whose weights all seen rows gave."""
-    last = [chain.take(np.arange(-STRUCTURES_COMPARED, 0) + chain.n_draws) for chain in chains]
-    structures = Structures(
-        networks=DrawnNetworks.joined([chain.networks(architecture) for chain in last]),
-        noise=np.concatenate([chain.noise for chain in last]),
-        tau2=np.concatenate([chain.tau2 for chain in last]),
-        likelihood=likelihood,
-        df=plan.prior.df,
-    )
-    climbs = climb(structures, ArrayRows(seen), PASSES)
-    found = structures.at([each.mode for each in climbs])
-    density = LogLikelihoods(found.networks, found.noise, likelihood).by_row(fresh)
-    largest = density.max(axis=0)
-    return largest + np.log(np.exp(density - largest).mean(axis=0))
-
-
-def _last_network(chain: ChainDraws, architecture: Architecture, likelihood: str) -> SparseNetwork:
-    """Where a chain stands."""
-    last = chain.take(np.array([chain.n_draws - 1]))
-    order = np.argsort(last.slots)
-    return SparseNetwork.from_draws(
-        architecture,
-        last.slots[order],
-        KeptDraws(last.weights[order][None], last.biases, last.noise),
-        alpha=np.ones(len(order)),
-        likelihood=likelihood,
-        n_weights_initial=architecture.n_weights,
-    )
+def set_apart(sample: Problem) -> tuple[Problem, Problem]:
+    """Rows for growth to see, and those to compare on."""
+    n_rows = min(sample.n_rows, MOST_ROWS + FRESH_ROWS)
+    n_seen = n_rows - min(FRESH_ROWS, n_rows // 5)
+    return rows_of(sample, slice(0, n_seen)), rows_of(sample, slice(n_seen, n_rows))
 
 
 def shuffled(problem: Problem, n_rows: int, seed: int) -> Problem:

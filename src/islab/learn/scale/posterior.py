@@ -13,20 +13,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
 from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
 from islab.core.leave_one_out import leave_one_out, stacking_weights
 from islab.core.mixing import bulk_size, rhat
-from islab.core.sampled import AllRows, PredictionMixing, ReadingPrice, SampledPosterior
+from islab.core.sampled import (
+    LARGEST_PARETO_K,
+    AllRows,
+    PredictionMixing,
+    ReadingPrice,
+    SampledPosterior,
+)
 from islab.core.sparse import KeptDraws, SparseNetwork
 from islab.learn.engines.base import Problem
-from islab.learn.sample.chains import Start
+from islab.learn.scale.growing import Grown, sample_sizes
 from islab.learn.scale.passes import ArrayRows, LogLikelihoods, Rows, rows_of
+from islab.learn.scale.reading import readable
 from islab.learn.scale.weights import Climb, Structures, climb, see_all
 
-MOST_STRUCTURES = 24  # of all chains
-MOST_GIVEN_ALL = 3  # structures of each chain, the best given the sample
+MOST_VISITED = 8  # structures of each chain
+MOST_GIVEN_ALL = 2  # of them, those under which other rows are most probable
+FIRST_PASSES = 4  # over the rows of the chains
 MOST_PASSES, LAST_PASSES = 6, 4  # over all rows, and after edges were dropped
 SMALLEST_SHARE = 1e-3
 HOPELESS = 30.0  # nats of evidence behind the best of a chain
@@ -35,78 +44,119 @@ ROWS_COMPARED, DRAWS_COMPARED = 4000, 100
 ROWS_WATCHED = 50
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What is asked of the network to read.
+
+    Parameters
+    ----------
+    price : float
+        Log predictive density that each weight must be worth, given the rows of the chains.
+    threshold : float
+        It has weights that a larger share of the draws of a chain uses.
+    """
+
+    price: float
+    threshold: float = 0.5
+
+
 def posterior_of_all(
-    sampled: SampledPosterior,
-    sampled_on: Problem,
+    grown: Grown,
+    architecture: Architecture,
+    likelihood: str,
     sample: Problem,
     rows: Rows,
     *,
+    n_draws: int,
+    reading: Reading,
     seed: int,
     df: float = 0.0,
     n_jobs: int | None = None,
 ) -> SampledPosterior:
-    """The posterior given all rows, with the structures of one that was drawn on some of them.
+    """The posterior given all rows, with structures that chains drew on some of them.
 
     Parameters
     ----------
-    sampled : SampledPosterior
-        Drawn by chains.
-    sampled_on : Problem
-        The rows that the chains had.
+    grown : Grown
+        What chains drew, and the rows that they had.
+    architecture : Architecture
+    likelihood : str
     sample : Problem
-        More rows, of which some are used to weigh the chains and to price the readable network.
+        The rows of the chains and then others, which choose among structures, weigh the chains and
+        price the readable network.
     rows : Rows
         All rows.
+    n_draws : int
+        Of each chain.
+    reading : Reading
     seed : int
         Same seed, same draws.
     df : float
         Degrees of freedom of a Student-t slab; 0 for the Gaussian.
     n_jobs : int, optional
-        Threads for passes over the rows of the chains.
+        Threads for passes over the sample.
     """
     rng = np.random.default_rng(seed)
-    most = max(1, MOST_STRUCTURES // len(sampled.chains))
-    visits = [_most_visited(chain, most, rng) for chain in sampled.chains]
-    read = Start.at(sampled.median(), sampled.architecture)
-    structures = _joined(sampled, visits, read, df)
-    before = climb(structures, ArrayRows(sampled_on, n_jobs))
-    owner = np.repeat(np.arange(len(visits) + 1), [*map(len, visits), 1])
-    shares = np.concatenate([*(visit.shares for visit in visits), [1.0]])
+    limits = sample.limits
+    forced = np.zeros(0, np.intp) if limits is None else limits.forced(architecture)
+    visits = [_most_visited(chain, MOST_VISITED, rng) for chain in grown.chains]
+    structures = Structures.of([each.chain for each in visits], architecture, likelihood, df)
+    owner = np.repeat(np.arange(len(visits)), [len(each) for each in visits])
+    own_rows = ArrayRows(grown.rows, n_jobs)
+    before = climb(structures, own_rows, FIRST_PASSES)
+    read, alpha = readable(
+        structures,
+        before,
+        owner,
+        grown.chains,
+        own_rows,
+        price=reading.price,
+        threshold=reading.threshold,
+        forced=forced,
+    )
+    shares = np.concatenate([each.shares for each in visits])
     prior = np.log(shares) - np.array([each.evidence for each in before])
     structures = structures.at([each.mode for each in before])
-    nearer = climb(structures, ArrayRows(sample, n_jobs))
-    kept = _best(np.array([each.evidence for each in nearer]) + prior, owner)
-    structures = structures.at([each.mode for each in nearer]).take(kept)
-    found = _given_all(structures, rows, prior[kept], owner[kept])
-    found = _without_unneeded(found, rows)
+    others = ArrayRows(rows_of(sample, slice(grown.rows.n_rows, sample_sizes()[0])), n_jobs)
+    density = others.total(LogLikelihoods(structures.networks, structures.noise, likelihood))
+    kept = _best(density, owner)
+    structures = Structures.joined([structures.take(kept), read])
+    owner, prior = np.append(owner[kept], len(visits)), np.append(prior[kept], 0.0)
+    some_rows = [n for n in sample_sizes() if 2 * n <= rows.n_rows]
+    levels = [ArrayRows(rows_of(sample, slice(0, n)), n_jobs) for n in some_rows]
+    found = _given_all(structures, [*levels, rows], prior, owner)
+    found = _without_unneeded(found, rows, forced)
 
-    chains = [
-        _draws(found, np.flatnonzero(found.owner == number), chain, rng)
-        for number, chain in enumerate(sampled.chains)
+    drawn = [
+        replace(_draws(found, np.flatnonzero(found.owner == number), n_draws, rng), moves=c.moves)
+        for number, c in enumerate(grown.chains)
     ]
-    network_draws = _drawn(found, [len(found.shares) - 1], [sampled.chains[0].n_draws], rng)
+    read_draws = _drawn(found, [len(found.shares) - 1], [n_draws], rng)
     some = rows_of(sample, slice(None, None, 1 + sample.n_rows // ROWS_COMPARED))
-    density = np.array([_mean_density(sampled, each, some) for each in chains])
-    weights = stacking_weights(density)
-    largest = density.max(axis=0)
-    mixed = largest + np.log(weights @ np.exp(density - largest))
-    lost = mixed - _mean_density(sampled, network_draws, some)
-    return replace(
-        sampled,
-        chains=tuple(chains),
+    by_row = [_densities(architecture, likelihood, each, some) for each in drawn]
+    densities = np.array([_mean_density(each) for each in by_row])
+    weights = stacking_weights(densities)
+    largest = densities.max(axis=0)
+    mixed = largest + np.log(weights @ np.exp(densities - largest))
+    lost = mixed - _mean_density(_densities(architecture, likelihood, read_draws, some))
+    return SampledPosterior(
+        architecture=architecture,
+        likelihood=likelihood,
+        chains=tuple(drawn),
         chain_weights=weights,
-        network=_network(sampled, read, network_draws),
+        network=_network(architecture, likelihood, read, alpha, read_draws),
         price=ReadingPrice(
             float(lost.sum()), float(lost.std() * np.sqrt(some.n_rows)), some.n_rows
         ),
-        mixing=_mixing(sampled, chains, some),
+        mixing=_mixing(architecture, drawn, some, by_row),
         all_rows=AllRows(
             n_rows=rows.n_rows,
-            n_sampled=sampled_on.n_rows,
+            n_sampled=grown.rows.n_rows,
             n_structures=len(found.shares) - 1,
             promised=max(each.found.promised for each in found.climbs),
-            pareto_k=_checked(sampled, chains, rows),
+            pareto_k=_checked(architecture, likelihood, drawn, rows),
         ),
+        n_weights_initial=architecture.n_weights,
     )
 
 
@@ -134,23 +184,6 @@ def _most_visited(chain: ChainDraws, most: int, rng: np.random.Generator) -> _Vi
     order = np.lexsort([rng.random(len(counts)), -counts])[:most]
     best = [max(visited[k], key=lambda draw: chain.log_likelihood[draw]) for k in order]
     return _Visits(chain.take(np.array(best)), counts[order] / counts[order].sum())
-
-
-def _joined(
-    sampled: SampledPosterior, visits: Sequence[_Visits], read: Start, df: float
-) -> Structures:
-    """The structures of all chains, and the readable one at the end."""
-    net = sampled.architecture
-    last = DrawnNetworks(
-        net, read.slots, read.weights, np.array([len(read.slots)]), read.bias[None]
-    )
-    return Structures(
-        networks=DrawnNetworks.joined([*(v.chain.networks(net) for v in visits), last]),
-        noise=np.concatenate([*(v.chain.noise for v in visits), read.noise[None]]),
-        tau2=np.concatenate([*(v.chain.tau2 for v in visits), read.tau2[None]]),
-        likelihood=sampled.likelihood,
-        df=df,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,34 +215,39 @@ def _best(scores: Float, owner: Index) -> Index:
     return np.sort(np.array(kept, dtype=np.intp))
 
 
-def _given_all(structures: Structures, rows: Rows, prior: Float, owner: Index) -> _Found:
-    """Modes given all rows; structures that fall far behind the best of their chain are left."""
-    climbs = structures.climbs()
-    kept = list(range(len(climbs)))
-    for _ in range(MOST_PASSES):
-        left = [k for k in kept if not climbs[k].done]
-        if not left:
-            break
-        see_all(structures, rows, climbs, left)
-        kept = _hopeful(climbs, prior, owner, kept)
-    log_shares = np.full(len(climbs), -np.inf)
-    log_shares[kept] = [climbs[k].evidence + prior[k] for k in kept]
-    found = np.zeros(len(climbs))
+def _given_all(
+    structures: Structures, levels: Sequence[Rows], prior: Float, owner: Index
+) -> _Found:
+    """Modes given ever more rows; structures that fall far behind the best of their chain go."""
+    for rows in levels:
+        climbs = structures.climbs()
+        kept = list(range(len(climbs)))
+        for _ in range(MOST_PASSES):
+            left = [k for k in kept if not climbs[k].done]
+            if not left:
+                break
+            see_all(structures, rows, climbs, left)
+            kept = _hopeful(climbs, prior, owner, kept)
+        climbs = [climbs[k] for k in kept]
+        structures = structures.take(np.array(kept)).at([each.mode for each in climbs])
+        prior, owner = prior[kept], owner[kept]
+    log_shares = prior + [each.evidence for each in climbs]
+    shares = np.zeros(len(climbs))
     for chain in np.unique(owner):
         own = owner == chain
-        found[own] = np.exp(log_shares[own] - log_shares[own].max())
-        found[own] /= found[own].sum()
-    return _Found(structures, climbs, owner, found)
+        shares[own] = np.exp(log_shares[own] - log_shares[own].max())
+        shares[own] /= shares[own].sum()
+    return _Found(structures, climbs, owner, shares)
 
 
-def _without_unneeded(found: _Found, rows: Rows) -> _Found:
+def _without_unneeded(found: _Found, rows: Rows, forced: Index) -> _Found:
     """Without the edges that all rows show to be more probably 0, where fewer rows did not."""
     used = np.flatnonzero(found.shares > SMALLEST_SHARE)
     structures = found.structures.take(used)
     out: list[Mask] = []
     theta: list[Float] = []
     for number, k in enumerate(used):
-        edges, own = found.climbs[k].unneeded(structures.log_odds_of_fewer(number))
+        edges, own = found.climbs[k].unneeded(structures.log_odds_of_fewer(number, forced))
         if k == len(found.climbs) - 1:  # the readable network was chosen for its size already
             edges, own = np.zeros_like(edges), found.climbs[k].mode
         out.append(edges)
@@ -240,11 +278,10 @@ def _allotted(shares: Float, n_draws: int) -> list[int]:
     return np.diff(ends, prepend=0).astype(int).tolist()
 
 
-def _draws(found: _Found, own: Index, chain: ChainDraws, rng: np.random.Generator) -> ChainDraws:
-    """As many draws as a chain had, of its structures, in a random order."""
-    counts = _allotted(found.shares[own], chain.n_draws)
-    drawn = _drawn(found, own.tolist(), counts, rng)
-    return replace(drawn, moves=chain.moves).take(rng.permutation(chain.n_draws))
+def _draws(found: _Found, own: Index, n_draws: int, rng: np.random.Generator) -> ChainDraws:
+    """Draws of some structures by their shares, in a random order."""
+    counts = _allotted(found.shares[own], n_draws)
+    return _drawn(found, own.tolist(), counts, rng).take(rng.permutation(n_draws))
 
 
 def _drawn(
@@ -271,17 +308,18 @@ def _drawn(
     )
 
 
-def _network(sampled: SampledPosterior, read: Start, drawn: ChainDraws) -> SparseNetwork:
+def _network(
+    architecture: Architecture, likelihood: str, read: Structures, alpha: Float, drawn: ChainDraws
+) -> SparseNetwork:
     """The readable network with the draws of its weights."""
-    before, order = sampled.median(), np.argsort(read.slots)
     weights = drawn.weights.reshape(drawn.n_draws, -1)  # their slots rise
     return SparseNetwork.from_draws(
-        sampled.architecture,
-        read.slots[order],
+        architecture,
+        np.sort(read.networks.slots),
         KeptDraws(weights, drawn.biases, drawn.noise),
-        alpha=before.alpha[order],
-        likelihood=sampled.likelihood,
-        n_weights_initial=before.n_weights_initial,
+        alpha=alpha,
+        likelihood=likelihood,
+        n_weights_initial=architecture.n_weights,
     )
 
 
@@ -293,32 +331,41 @@ def _some_draws(chain: ChainDraws, most: int) -> ChainDraws:
     return chain.take(np.linspace(0, chain.n_draws - 1, min(chain.n_draws, most)).astype(np.intp))
 
 
-def _mean_density(sampled: SampledPosterior, chain: ChainDraws, rows: Problem) -> Float:
-    """Log density of each row, averaged over draws."""
+def _densities(
+    architecture: Architecture, likelihood: str, chain: ChainDraws, rows: Problem
+) -> Float:
+    """Log density of rows under some of the draws, (draws, rows)."""
     some = _some_draws(chain, DRAWS_COMPARED)
-    networks = some.networks(sampled.architecture)
-    found = LogLikelihoods(networks, some.noise, sampled.likelihood).by_row(rows)
-    largest = found.max(axis=0)
-    return largest + np.log(np.exp(found - largest).mean(axis=0))
+    return LogLikelihoods(some.networks(architecture), some.noise, likelihood).by_row(rows)
+
+
+def _mean_density(by_draw: Float) -> Float:
+    """Log density of each row, averaged over draws."""
+    largest = by_draw.max(axis=0)
+    return largest + np.log(np.exp(by_draw - largest).mean(axis=0))
 
 
 def _mixing(
-    sampled: SampledPosterior, chains: Sequence[ChainDraws], rows: Problem
+    architecture: Architecture,
+    chains: Sequence[ChainDraws],
+    rows: Problem,
+    densities: Sequence[Float],
 ) -> PredictionMixing:
-    """How well chains agree in the predictor of some rows."""
+    """How well chains agree in the predictor of some rows; rows that are told by few draws."""
     x = rows.x[:: 1 + rows.n_rows // ROWS_WATCHED]
-    n_draws = min(chain.n_draws for chain in chains)
-    drawn = [chain.predictor(sampled.architecture, x)[:n_draws] for chain in chains]
-    values = np.array(drawn).reshape(len(chains), n_draws, -1)
-    unreliable = sampled.mixing.pareto_k
+    drawn = [chain.predictor(architecture, x) for chain in chains]
+    values = np.array(drawn).reshape(len(chains), chains[0].n_draws, -1)
+    unreliable = np.mean([(leave_one_out(each)[1] > LARGEST_PARETO_K).mean() for each in densities])
     return PredictionMixing(float(rhat(values).max()), float(bulk_size(values).min()), unreliable)
 
 
-def _checked(sampled: SampledPosterior, chains: Sequence[ChainDraws], rows: Rows) -> float:
+def _checked(
+    architecture: Architecture, likelihood: str, chains: Sequence[ChainDraws], rows: Rows
+) -> float:
     """Pareto k of the importance weights of draws: exact against quadratic log likelihood."""
     some = [_some_draws(chain, -(-DRAWS_CHECKED // len(chains))) for chain in chains]
-    networks = DrawnNetworks.joined([each.networks(sampled.architecture) for each in some])
+    networks = DrawnNetworks.joined([each.networks(architecture) for each in some])
     noise = np.concatenate([each.noise for each in some])
-    exact = rows.total(LogLikelihoods(networks, noise, sampled.likelihood))
+    exact = rows.total(LogLikelihoods(networks, noise, likelihood))
     log_weights = exact - np.concatenate([each.log_likelihood for each in some])
     return float(leave_one_out(-log_weights[:, None])[1][0])

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index, Mask
+from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
 from islab.core.paths import active_weights
 from islab.core.priors import BIAS_TAU
 from islab.learn.scale.passes import NewtonPass, Rows
 
 MOST_PASSES = 8
-TOLERANCE = 0.1  # nats that the next step promises, over all parameters
+TOLERANCE = 0.04  # nats a parameter: three tenths of a standard deviation each
 SLACK = 1e-6  # of the log posterior, for rounding
 LEAST_TOLD = 100.0  # precision given the data, of a direction of which the prior's is 1
 NOISE_PRECISION = 0.01  # of the logarithm of noise, to compare directions with
@@ -55,8 +57,36 @@ class Structures:
     likelihood: str
     df: float = 0.0
 
+    @classmethod
+    def of(
+        cls, chains: Sequence[ChainDraws], architecture: Architecture, likelihood: str, df: float
+    ) -> Self:
+        """Those of all draws of some chains."""
+        return cls(
+            networks=DrawnNetworks.joined([chain.networks(architecture) for chain in chains]),
+            noise=np.concatenate([chain.noise for chain in chains]),
+            tau2=np.concatenate([chain.tau2 for chain in chains]),
+            likelihood=likelihood,
+            df=df,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Structures]) -> Self:
+        """The structures of several, one after the other."""
+        return cls(
+            networks=DrawnNetworks.joined([part.networks for part in parts]),
+            noise=np.concatenate([part.noise for part in parts]),
+            tau2=np.concatenate([part.tau2 for part in parts]),
+            likelihood=parts[0].likelihood,
+            df=parts[0].df,
+        )
+
     def __len__(self) -> int:
         return len(self.networks)
+
+    def slots(self, number: int) -> Index:
+        """Where the edges of a structure lie, in the order of its parameters."""
+        return self.networks.slots[self.networks.parameters[number][0]]
 
     def take(self, which: Index) -> Structures:
         """Some of them."""
@@ -92,20 +122,27 @@ class Structures:
         """
         net = self.networks.architecture
         weights, biases = self.networks.dense()
-        for flat, (own, _), out in zip(weights, self.networks.parameters, edges, strict=True):
-            flat[self.networks.slots[own[out]]] = 0.0
+        for number, (flat, out) in enumerate(zip(weights, edges, strict=True)):
+            flat[self.slots(number)[out]] = 0.0
         weights *= active_weights(net, weights != 0)
         networks = DrawnNetworks.from_dense(net, weights, biases)
         return replace(self, networks=networks)
 
-    def log_odds_of_fewer(self, number: int) -> Float:
-        """Prior log odds against each edge of a structure, given how many its block has."""
-        net = self.networks.architecture
-        blocks = net.by_block(np.arange(len(net.blocks)))
-        own = blocks[self.networks.slots[self.networks.parameters[number][0]]]
+    def log_odds_of_fewer(self, number: int, forced: Index) -> Float:
+        """Prior log odds against each edge of a structure, given how many its block has.
+
+        Parameters
+        ----------
+        number : int
+        forced : array of int
+            Slots that must not be left out.
+        """
+        net, slots = self.networks.architecture, self.slots(number)
+        own = net.by_block(np.arange(len(net.blocks)))[slots]
         used = np.bincount(own, minlength=len(net.blocks))
         sizes = np.array([block.size for block in net.blocks])
-        return np.log((sizes - used + 1) / np.maximum(used, 1))[own]
+        odds = np.log((sizes - used + 1) / np.maximum(used, 1))[own]
+        return np.where(np.isin(slots, forced), -np.inf, odds)
 
     def climbs(self) -> list[Climb]:
         """A climb for each, from where it stands."""
@@ -179,6 +216,7 @@ class Climb:
     _place: Place | None = None
     _damping: float = 0.0
     _expected: float = np.inf  # of the step that led to theta
+    _gained: float = np.inf  # by the last step that was taken
 
     @property
     def found(self) -> Place:
@@ -188,12 +226,23 @@ class Climb:
 
     @property
     def done(self) -> bool:
-        """Whether a further step promises next to nothing."""
-        return self._place is not None and self._place.promised <= TOLERANCE
+        """Whether a further step promises next to nothing, or the last one gained that little.
+
+        Where a unit bends between rows, steps promise some nats for ever and do not keep them.
+        """
+        if self._place is None:
+            return False
+        return min(self._place.promised, self._gained) <= TOLERANCE * len(self._place.sizes)
 
     @property
     def mode(self) -> Float:
         return self.found.theta + self.found.step(0.0)[0] if self.done else self.found.theta
+
+    @property
+    def log_likelihood(self) -> float:
+        """At the mode, by the quadratic."""
+        height = self.found.log_posterior + self.found.promised * self.done
+        return height - self._log_prior(self.mode)
 
     @property
     def evidence(self) -> float:
@@ -211,6 +260,7 @@ class Climb:
                 self._go_on()
                 return
             self._trust(gain / max(self._expected, SLACK * abs(height)))
+            self._gained = max(gain, 0.0) if self._damping == 0 else np.inf
         information = _positive(information, len(self.theta) - len(self.tau2) - self.n_units)
         unit = np.where(precision > 0, precision, NOISE_PRECISION) ** -0.5
         whole = unit[:, None] * (information + np.diag(precision)) * unit
@@ -250,17 +300,18 @@ class Climb:
         place, n = self.found, len(self.tau2)
         mean, out = self.mode / place.unit, np.zeros(n, dtype=bool)
         spread = (place.axes / place.sizes) @ place.axes.T
-        while True:
+        while not out.all():
             variance = np.maximum(np.diag(spread)[:n], SMALLEST_VARIANCE)
             score = log_odds - (mean[:n] ** 2 / variance + np.log(variance)) / 2
             score[out | (variance == SMALLEST_VARIANCE)] = -np.inf
             worst = int(score.argmax())
             if not score[worst] > 0:
-                return out, mean * place.unit
+                break
             share = spread[:, worst] / variance[worst]
             mean = mean - share * mean[worst]
             spread -= share[:, None] * spread[worst]
             out[worst] = True
+        return out, mean * place.unit
 
     def draws(self, n_draws: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Draws from the Gaussian at the mode, and their log likelihoods by its quadratic.
