@@ -34,8 +34,13 @@ from islab.evaluate.runner import (
 )
 
 FILE = Path(__file__).parent / "results" / "defaults.jsonl"
-SPARSITY = {"islab-accurate": 0.0, "islab-readable": 1.0}
-METHODS = ("islab", *SPARSITY, "ridge", "lasso", "boosting")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "islab-accurate": {"sparsity": 0.0},
+    "islab-readable": {"sparsity": 1.0},
+    "islab-stacked": {"posterior": "stacked"},
+    "islab-independent": {"posterior": "independent"},
+}
+METHODS = ("islab", *SETTINGS, "ridge", "lasso", "boosting")
 N_FOLDS = 5
 # What a table shows for classes, and for numbers.
 SCORES = {
@@ -48,9 +53,9 @@ read_table = lru_cache(maxsize=2)(load)
 
 def make(method: str, table: Table) -> Any:
     task = "regression" if table.task == "regression" else "classification"
-    if method not in SPARSITY:
+    if method not in SETTINGS:
         return make_method(method, task)
-    return make_method("islab", task).set_params(sparsity=SPARSITY[method])
+    return make_method("islab", task).set_params(**SETTINGS[method])
 
 
 def run(cell: Cell) -> Record:

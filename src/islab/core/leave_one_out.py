@@ -121,3 +121,9 @@ def mixture_density(elpd: Float, weights: Float) -> Float:
     """Leave-one-out log density of each row under the chains mixed with these shares."""
     largest = elpd.max(axis=0)
     return largest + np.log(weights @ np.exp(elpd - largest))
+
+
+def words_of_stacking(weights: Float) -> str:
+    """One line to print of runs with these shares."""
+    shares = ", ".join(f"{share:.2f}" for share in sorted(weights)[::-1])
+    return f"{len(weights)} runs, stacked with shares {shares}"

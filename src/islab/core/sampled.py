@@ -12,6 +12,7 @@ from islab.core.architecture import Architecture
 from islab.core.chain_draws import ChainDraws
 from islab.core.compaction import drop_covariates
 from islab.core.drawn import DrawnNetworks
+from islab.core.leave_one_out import words_of_stacking
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
@@ -319,10 +320,7 @@ class SampledPosterior:
     @property
     def stacking(self) -> str | None:
         """One line to print of runs that are stacked; None for chains."""
-        if not self.stacked:
-            return None
-        shares = ", ".join(f"{share:.2f}" for share in sorted(self.chain_weights)[::-1])
-        return f"{len(self.chains)} runs, stacked with shares {shares}"
+        return words_of_stacking(self.chain_weights) if self.stacked else None
 
     @property
     def data_scale(self) -> Scale:

@@ -11,12 +11,15 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.convolution.geometry import Convolution, ImageArchitecture
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork, read_names
+from islab.core.convolution.stacked import StackedImagePosterior
 from islab.core.posterior import Posterior
+from islab.core.sampled import ReadingPrice
 from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 from islab.estimators.images import ISLaBImageClassifier
@@ -27,6 +30,7 @@ from islab.io.schema import (
     Held,
     ImageNetworkRecord,
     ImageRecord,
+    ImageStackRecord,
     as_record,
     classes_of,
     params_of,
@@ -59,8 +63,17 @@ def state_of(model: ISLaBImageClassifier, *, sparse: bool) -> tuple[dict[str, An
     if sparse:
         description["network"], arrays = _small_state(model.network_)
         return description, arrays
-    assert model.posterior_ is not None
-    arrays = {"history": model.history_.to_array()} | _by_part(model.posterior_.layers)
+    posterior = model.posterior_
+    assert posterior is not None
+    arrays = {"history": model.history_.to_array()}
+    if isinstance(posterior, StackedImagePosterior):
+        shares, price = posterior.shares.tolist(), asdict(posterior.price)
+        description["stack"] = {"shares": shares, "best": posterior.best, "price": price}
+        for number, run in enumerate(posterior.runs):
+            parts = _by_part(run.layers)
+            arrays |= {f"run{number}.{name}": array for name, array in parts.items()}
+    else:
+        arrays |= _by_part(posterior.layers)
     return description, {name: _single(array) for name, array in arrays.items()}
 
 
@@ -111,7 +124,11 @@ def from_state(
         model.network_ = _small_network(net, record.network, held, model._output_names())
     else:
         _require_small(net, held)
-        model._take(_posterior(net, len(model.classes_), held))
+        n_classes = len(model.classes_)
+        if record.stack is None:
+            model._take(_posterior(net, n_classes, held))
+        else:
+            model._take(_stacked(net, n_classes, record.stack, held))
     model.history_ = history_of(held)
     held.require_no_others()
     return model
@@ -132,6 +149,18 @@ def _posterior(net: ImageArchitecture, n_classes: int, held: Held) -> ImagePoste
         own = held.part(f"part{number}.")
         parts.append(read_weights(Posterior, shape, likelihood, own))
     return ImagePosterior(net, tuple(parts[:-1]), parts[-1])
+
+
+def _stacked(
+    net: ImageArchitecture, n_classes: int, record: ImageStackRecord, held: Held
+) -> StackedImagePosterior:
+    """The runs of a record and their arrays."""
+    shares = np.array(record.shares)
+    if abs(shares.sum() - 1) > 1e-6 or record.best >= len(shares):
+        raise ValueError("the shares of its runs do not sum to 1, or none of them is the best")
+    runs = [_posterior(net, n_classes, held.part(f"run{n}.")) for n in range(len(shares))]
+    price = ReadingPrice(**structs.asdict(record.price))
+    return StackedImagePosterior(tuple(runs), shares, record.best, price)
 
 
 def _small_network(

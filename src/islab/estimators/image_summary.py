@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from islab.estimators.summary import Summary, facts_of_size, facts_of_training
+from islab.estimators.summary import Summary, facts_of_networks, facts_of_size, facts_of_training
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,7 @@ def summarise_images(estimator: ISLaBImageClassifier) -> ImageSummary:
         "used pixels": f"{int(pixels.sum())} of {pixels.size}",
     }
     facts |= facts_of_training(estimator)
+    facts |= facts_of_networks(estimator.posterior_)
     return ImageSummary(type(estimator).__name__, facts, _layers(network))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from islab.core import families
 from islab.core.convolution.geometry import ImageArchitecture, Shape
 from islab.core.convolution.network import forward
 from islab.core.convolution.posterior import ImagePosterior, SparseImageNetwork
+from islab.core.convolution.stacked import StackedImagePosterior
 from islab.core.dependencies import needed
 from islab.estimators.classifier import PosteriorClassifier
 from islab.estimators.drawn_rows import NUMBERS_AT_ONCE, Model
@@ -29,6 +31,7 @@ from islab.learn.engines import EngineChoice
 from islab.learn.engines.choice import current_posterior, warn_of_old_posterior
 from islab.learn.images import fit_images, shared_seed, starting_posterior
 from islab.learn.parallel import end_with_parent
+from islab.learn.stacking import stacked_images
 from islab.tables.frames import all_or_nothing
 from islab.tables.images import as_pixels, checked_images, checked_labels, make_source, pixel_chunks
 
@@ -48,6 +51,7 @@ _RULES: Rules = {
     "pixel_skip": (flag, "True or False"),
     "batch_size": (count, _COUNT),
     "max_epochs": (count, _COUNT),
+    "n_restarts": (count, _COUNT),
     "learning_rate_init": (positive, "a positive number"),
     "augment": (lambda value: value is None or callable(value), "a function of a batch, or None"),
 }
@@ -58,7 +62,7 @@ class ImagePredictions(ClassPredictions):
     """Predictions of a classifier of images, which are its covariates as they are."""
 
     network: SparseImageNetwork  # type: ignore[assignment]
-    posterior: ImagePosterior | None  # type: ignore[assignment]
+    posterior: ImagePosterior | StackedImagePosterior | None  # type: ignore[assignment]
     _predictors: dict[str, Float] = field(default_factory=dict, repr=False, init=False)
 
     def noise(self, model: Model | None = None) -> Float:
@@ -90,8 +94,8 @@ class ImagePredictions(ClassPredictions):
             net, numbers = self.network.architecture, self.network.draw(rng)
             columns = self.network.head.covariates
         else:
-            net, numbers = self.posterior.architecture, self.posterior.draw(rng).astype(np.float32)
-            columns = None
+            run, columns = self.posterior.of_draw(number, self.n_draws), None
+            net, numbers = run.architecture, run.draw(rng).astype(np.float32)
         return np.concatenate(
             [forward(net, numbers, pixels, columns) for pixels in pixel_chunks(images)]
         )
@@ -125,6 +129,10 @@ class ISLaBImageClassifier(PosteriorClassifier):
     batch_size : int
         Images in a batch; a stream's own batches are taken as they come.
     max_epochs : int
+    n_restarts : int
+        Networks to train, one after the other. All are kept: each draw comes from one of them,
+        with shares that make them predict best together, and the one with the highest ELBO is
+        read.
     learning_rate_init : float
         Adam's highest rate.
     prior_inclusion, prior_scale : "auto", float or dict
@@ -167,8 +175,9 @@ class ISLaBImageClassifier(PosteriorClassifier):
     image_shape_ : (channels, height, width)
     network_ : SparseImageNetwork
         The median network: predicts, and can be read.
-    posterior_ : ImagePosterior
-        All weights; None in a model that was loaded from a sparse file.
+    posterior_ : ImagePosterior or StackedImagePosterior
+        All weights, of each network if there are several; None in a model that was loaded from a
+        sparse file.
     density_ : dict
         Used weights as a share of those before training: ``"convolution"``, ``"dense"``, ``"all"``.
     elbo_, elbo_error_ : float
@@ -189,7 +198,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
 
     image_shape_: Shape
     network_: SparseImageNetwork
-    posterior_: ImagePosterior | None
+    posterior_: ImagePosterior | StackedImagePosterior | None
     elbo_: float
     elbo_error_: float | None
 
@@ -206,6 +215,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
         posterior: str = "independent",
         batch_size: int = 128,
         max_epochs: int = 5,
+        n_restarts: int = 1,
         learning_rate_init: float = 0.05,
         prior_inclusion: Any = "auto",
         prior_scale: Any = "auto",
@@ -230,6 +240,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
         self.posterior = posterior
         self.batch_size = batch_size
         self.max_epochs = max_epochs
+        self.n_restarts = n_restarts
         self.learning_rate_init = learning_rate_init
         self.prior_inclusion = prior_inclusion
         self.prior_scale = prior_scale
@@ -268,11 +279,15 @@ class ISLaBImageClassifier(PosteriorClassifier):
         seed = shared_seed(self._new_seed(), self.device)
         net = self._architecture(source.image_shape, len(source.classes))
         recipe = image_recipe(self.get_params(deep=False), net, source.n_batches)
-        found = fit_images(
-            starting_posterior(net, source.counts(), seed, recipe.initial, recipe.kernels),
+        seeds = [seed, *np.random.SeedSequence(seed).generate_state(self.n_restarts - 1).tolist()]
+        fits = fit_images(
+            [
+                starting_posterior(net, source.counts(), own, recipe.initial, recipe.kernels)
+                for own in seeds
+            ],
             source,
             recipe.stage,
-            seed=seed,
+            seeds=seeds,
             flow=self.posterior == "flow",
             flow_width=Training.of(self.training).flow_width,
             augment=self.augment,
@@ -281,10 +296,23 @@ class ISLaBImageClassifier(PosteriorClassifier):
             checkpoint=self.checkpoint,
             keep_interrupted=keeps_interrupted(self.on_interrupt, self.verbose),
         )
+        best = max(fits, key=lambda found: found.elbo)
         self.classes_, self.image_shape_ = source.classes, source.image_shape
-        self.history_, self.elbo_, self.seed_ = found.history, found.elbo, seed
-        self.interrupted_, self.elbo_error_ = found.interrupted, found.error
-        self._take(found.posterior)
+        self.history_, self.elbo_, self.seed_ = best.history, best.elbo, seed
+        self.interrupted_, self.elbo_error_ = fits[0].interrupted, best.error
+        if len(fits) == 1:
+            self._take(best.posterior)
+            return self
+        stacked = stacked_images(fits, source, seed=seed, threshold=self.threshold)
+        self._take(stacked)
+        if stacked.price.large:
+            warnings.warn(
+                "Got a readable network that predicts worse than the full model: "
+                f"{stacked.price.words}; predict uses the full model; try model='median' to "
+                "predict with what is explained.",
+                UserWarning,
+                stacklevel=3,
+            )
         return self
 
     def _check_params(self) -> None:
@@ -319,7 +347,7 @@ class ISLaBImageClassifier(PosteriorClassifier):
             pixel_skip=self.pixel_skip,
         )
 
-    def _take(self, posterior: ImagePosterior) -> None:
+    def _take(self, posterior: ImagePosterior | StackedImagePosterior) -> None:
         """A posterior, and what follows from it."""
         self.posterior_ = posterior
         self.network_ = posterior.median(self.threshold, self._output_names())

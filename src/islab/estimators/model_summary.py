@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from islab.core import families
-from islab.core.diagnostics import diagnose
 from islab.core.names import in_figures, printable, shortened
-from islab.core.sampled import SampledPosterior
 from islab.core.summary import summarise
-from islab.estimators.summary import ModelSummary, facts_of_size, facts_of_training
+from islab.estimators.summary import (
+    ModelSummary,
+    facts_of_networks,
+    facts_of_size,
+    facts_of_training,
+)
 from islab.estimators.training_fit import NAME_LENGTH, Quality
 from islab.tables.rows import shown_values
 
@@ -61,7 +64,7 @@ def summarise_model(
         shown = noise**0.5 if family.scales_target else noise
         facts[family.noise_name] = ", ".join(in_figures(each, 4) for each in shown)
     facts |= _fit_quality(estimator, X, y)
-    facts |= _chains(estimator.posterior_)
+    facts |= facts_of_networks(estimator.posterior_)
     if estimator.disagreement_ is not None and "readable network" not in facts:
         facts["caution"] = estimator.disagreement_
     effects = _with_probabilities(everything.effects, everything.variables)
@@ -123,19 +126,6 @@ def _fit_quality(estimator: NetworkEstimator, X: Any, y: Any) -> dict[str, str]:
         return {}
     found: Any = estimator.predictions(X)
     return Quality.of(found, found.observed(y)).facts(classes, "these rows")
-
-
-def _chains(posterior: Any) -> dict[str, str]:
-    """Whether chains have mixed or how runs are stacked, and what reading one network costs."""
-    if not isinstance(posterior, SampledPosterior):
-        return {}
-    stacking = posterior.stacking
-    facts = {"restarts": stacking} if stacking else {"chains": diagnose(posterior).words}
-    if posterior.all_rows is not None:
-        facts["rows"] = posterior.all_rows.words
-    if posterior.price is not None:
-        facts["readable network"] = posterior.price.words
-    return facts
 
 
 def _with_probabilities(effects: pd.DataFrame, variables: pd.DataFrame) -> pd.DataFrame:

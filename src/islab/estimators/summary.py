@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from islab.core import families
+from islab.core.diagnostics import diagnose
 from islab.core.names import in_figures, printable, shortened
 from islab.core.posterior import Posterior
 from islab.core.sampled import SampledPosterior
@@ -296,4 +297,18 @@ def facts_of_training(estimator: PosteriorEstimator) -> dict[str, str]:
     asked = getattr(estimator, "posterior", None) == "flow"
     if asked and isinstance(posterior, Posterior) and posterior.multipliers is None:
         facts["flow"] = "left out: it does not raise the bound of independent weights"
+    return facts
+
+
+def facts_of_networks(posterior: Any) -> dict[str, str]:
+    """Whether chains have mixed or how runs are stacked, and what reading one network costs."""
+    facts = {}
+    if stacking := getattr(posterior, "stacking", None):
+        facts["restarts"] = stacking
+    elif isinstance(posterior, SampledPosterior):
+        facts["chains"] = diagnose(posterior).words
+    if all_rows := getattr(posterior, "all_rows", None):
+        facts["rows"] = all_rows.words
+    if price := getattr(posterior, "price", None):
+        facts["readable network"] = price.words
     return facts

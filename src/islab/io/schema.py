@@ -207,6 +207,14 @@ class ImageNetworkRecord(Struct):
     parts: Annotated[list[NetworkRecord], Meta(min_length=1, max_length=MOST_LAYERS)]
 
 
+class ImageStackRecord(Struct):
+    """Several runs on the same images."""
+
+    shares: Annotated[list[Share], Meta(min_length=2, max_length=1000)]
+    best: Size
+    price: PriceRecord
+
+
 class ImageRecord(Struct):
     """A model of images."""
 
@@ -216,6 +224,7 @@ class ImageRecord(Struct):
     elbo: float
     seed: Seed
     network: ImageNetworkRecord | None = None
+    stack: ImageStackRecord | None = None
     elbo_error: float | None = None
     interrupted: bool = False
 

@@ -1,9 +1,9 @@
-"""From images to a posterior: one stage of training on the convolutional engine."""
+"""From images to posteriors: one stage of training on the convolutional engine for each start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from islab.core.priors import EmpiricalBayes
 from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines.base import ImageSource
 from islab.learn.history import History, ProgressBar
-from islab.learn.loop import STEPS_AT_ONCE, TrainingError, run_stage
+from islab.learn.loop import STEPS_AT_ONCE, Progress, TrainingError, run_stage
 from islab.learn.stage import Schedule, Stage
 from islab.learn.variational import SpikeAndSlab
 
@@ -79,11 +79,11 @@ def starting_posterior(
 
 
 def fit_images(
-    start: ImagePosterior,
+    starts: Sequence[ImagePosterior],
     source: ImageSource,
     stage: Stage,
     *,
-    seed: int,
+    seeds: Sequence[int],
     flow: bool = False,
     flow_width: int | None = None,
     augment: Callable[[Any], Any] | None = None,
@@ -91,16 +91,16 @@ def fit_images(
     verbose: bool = False,
     checkpoint: str | Path | None = None,
     keep_interrupted: bool = False,
-) -> ImageFit:
-    """Learns a posterior from images.
+) -> list[ImageFit]:
+    """Learns a posterior from images for each start, one after the other.
 
     Parameters
     ----------
-    start : ImagePosterior
+    starts : sequence of ImagePosterior
     source : ImageSource
     stage : Stage
-    seed : int
-        Same seed, same result.
+    seeds : sequence of int
+        One for each start. Same seed, same result.
     flow : bool
         Whether normalizing flows tie the weights together.
     flow_width : int, optional
@@ -110,7 +110,8 @@ def fit_images(
     device : str
         A device of torch.
     verbose, checkpoint, keep_interrupted : optional
-        See :func:`islab.learn.fit.fit`.
+        See :func:`islab.learn.fit.fit`. What an interrupted start has come to is left out if an
+        earlier one has ended.
     """
     from islab.learn.engines.torch.convolution import FLOW_WIDTH, ConvolutionEngine
     from islab.learn.engines.torch.distributed import Team
@@ -121,35 +122,49 @@ def fit_images(
             f"Got a checkpoint with {team.size} processes, expected one process; try without "
             "torchrun, or checkpoint=None."
         )
-    engine = ConvolutionEngine(
-        start,
-        source,
-        seed=seed,
-        augment=augment,
-        flow=flow,
-        device=device,
-        betas=stage.betas,
-        flow_width=flow_width or FLOW_WIDTH,
-        team=team,
-    )
-    folder = kept = None
+    owner, folder = "", None
     if checkpoint is not None:
-        owner = _owner(
-            source, (start.architecture, stage, seed, flow, flow_width, device, augment is None)
-        )
+        net = starts[0].architecture
+        settings = (net, stage, tuple(seeds), flow, flow_width, device, augment is None)
+        owner = _owner(source, settings)
         folder = own_folder(checkpoint, owner)
-        kept = Checkpoint(folder / "images.npz", owner)
-    with ProgressBar(stage.n_steps, enabled=verbose and team.rank == 0) as bar:
-        progress = run_stage(
-            SpikeAndSlab(engine, stage),
-            stage,
-            n_rows=source.n_rows,
-            seed=seed,
-            shuffle=source.shuffled,
-            checkpoint=kept,
-            report=bar.report,
-            keep_interrupted=keep_interrupted,
-        )
+    fits: list[ImageFit] = []
+    n_steps = stage.n_steps * len(starts)
+    with ProgressBar(n_steps, enabled=verbose and team.rank == 0) as bar:
+        for number, (start, seed) in enumerate(zip(starts, seeds, strict=True)):
+            engine = ConvolutionEngine(
+                start,
+                source,
+                seed=seed,
+                augment=augment,
+                flow=flow,
+                device=device,
+                betas=stage.betas,
+                flow_width=flow_width or FLOW_WIDTH,
+                team=team,
+            )
+            name = f"images-{number}.npz" if number else "images.npz"
+            progress = run_stage(
+                SpikeAndSlab(engine, stage),
+                stage,
+                n_rows=source.n_rows,
+                seed=seed,
+                shuffle=source.shuffled,
+                checkpoint=None if folder is None else Checkpoint(folder / name, owner),
+                report=bar.report,
+                keep_interrupted=keep_interrupted,
+            )
+            if progress.interrupted and fits:
+                fits[0] = replace(fits[0], interrupted=True)
+                break
+            fits.append(_fit_of(engine, progress, source))
+            if progress.interrupted:
+                break
+    close(folder, fits[0].interrupted)
+    return fits
+
+
+def _fit_of(engine: Any, progress: Progress, source: ImageSource) -> ImageFit:
     if not len(progress.history):
         if progress.interrupted:
             raise KeyboardInterrupt
@@ -157,7 +172,6 @@ def fit_images(
             "Training ended before anything was learned; try more epochs or a smaller learning "
             "rate."
         )
-    close(folder, progress.interrupted)
     # The last records each come from a few batches; together they are less noisy.
     recent = progress.history.column("elbo")[-max(1, source.n_batches // STEPS_AT_ONCE) :]
     error = float(recent.std(ddof=1) / np.sqrt(len(recent))) if len(recent) > 1 else None

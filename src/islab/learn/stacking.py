@@ -8,14 +8,17 @@ their draws are a sampled posterior like any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from islab.core import families
 from islab.core.architecture import Architecture
-from islab.core.arrays import Float
+from islab.core.arrays import Float, Index
 from islab.core.compaction import places_in
+from islab.core.convolution.network import forward
+from islab.core.convolution.stacked import StackedImagePosterior
 from islab.core.drawn import DrawnNetworks
 from islab.core.folding import folded_draws
 from islab.core.leave_one_out import leave_one_out, mixture_density, stacking_weights
@@ -27,8 +30,9 @@ from islab.core.sampled import (
     ReadingPrice,
     SampledPosterior,
 )
-from islab.learn.engines.base import Problem
+from islab.learn.engines.base import ImageSource, Problem
 from islab.learn.fit import Fit
+from islab.learn.images import ImageFit
 from islab.learn.scale.passes import rows_of
 
 DRAWS, FEWEST_DRAWS = 900, 100  # of all runs, and of each of large networks
@@ -36,6 +40,7 @@ MOST_EDGES = 4_000_000  # of all draws
 WORK = 1e9  # multiplications for the densities of rows
 FEWEST_ROWS, MOST_ROWS = 500, 5000
 NUMBERS_AT_ONCE = 2_000_000
+IMAGES, IMAGE_DRAWS = 1000, 50
 
 
 def stacked_posterior(
@@ -66,25 +71,77 @@ def stacked_posterior(
         _drawn(run, net, n_draws, np.random.default_rng(own), rows)
         for run, own in zip(runs, seeds[:-1], strict=True)
     ]
-    left_out = [leave_one_out(chain.row_log_likelihood) for chain in chains]
-    elpd = np.array([each[0] for each in left_out])
-    unreliable = float(np.mean([(each[1] > LARGEST_PARETO_K).mean() for each in left_out]))
-    weights = stacking_weights(elpd)
     network = found.posterior.median(threshold)
     drawn = network.sample_predictor(rows.x, n_draws, np.random.default_rng(seeds[-1]))
-    read = leave_one_out(_log_likelihood(rows, network.likelihood, drawn, network.noise))[0]
-    lost = mixture_density(elpd, weights) - read
+    read = _log_likelihood(rows, network.likelihood, drawn, network.noise)
+    weights, price, unreliable = _weighed([chain.row_log_likelihood for chain in chains], read)
     return SampledPosterior(
         architecture=net,
         likelihood=network.likelihood,
         chains=tuple(_of_all_rows(chain, problem.n_rows) for chain in chains),
         chain_weights=weights,
         network=network,
-        price=ReadingPrice(float(lost.sum()), float(lost.std() * np.sqrt(len(lost))), len(lost)),
+        price=price,
         mixing=PredictionMixing(np.nan, np.nan, unreliable),
         stacked=True,
         n_weights_initial=found.posterior.n_weights_initial,
     )
+
+
+def stacked_images(
+    fits: Sequence[ImageFit], source: ImageSource, *, seed: int, threshold: float = 0.5
+) -> StackedImagePosterior:
+    """The posteriors of fits to the same images, weighted by stacking.
+
+    Parameters
+    ----------
+    fits : sequence of ImageFit
+    source : ImageSource
+        What they learned from; some of its images are looked at.
+    seed : int
+        Same seed, same weights.
+    threshold : float
+        Of the inclusion probabilities in the network to read.
+    """
+    runs = tuple(found.posterior for found in fits)
+    best = int(np.argmax([found.elbo for found in fits]))
+    images, codes = source.some(IMAGES)
+    network = runs[best].median(threshold)
+    rng = np.random.default_rng(seed)
+    densities = []
+    for net, columns, drawn in (
+        *((run.architecture, None, run.draw) for run in runs),
+        (network.architecture, network.head.covariates, network.draw),
+    ):
+        draws = [
+            forward(net, drawn(rng).astype(np.float32), images, columns).astype(float)
+            for _ in range(IMAGE_DRAWS)
+        ]
+        densities.append(_density_of_classes(np.array(draws), codes, network.likelihood))
+    shares, price, _ = _weighed(densities[:-1], densities[-1])
+    return StackedImagePosterior(runs, shares, best, price)
+
+
+def _density_of_classes(eta: Float, codes: Index, likelihood: str) -> Float:
+    """Log probability of each image's class under each draw, (draws, images)."""
+    family = families.likelihood(likelihood)
+    assert isinstance(family, families.ClassLikelihood)
+    n_classes = eta.shape[2] if family.one_hot else 2
+    return -np.asarray(family.nll(family.class_targets(codes, n_classes), eta, np.ones(1)))
+
+
+def _weighed(densities: list[Float], read: Float) -> tuple[Float, ReadingPrice, float]:
+    """Shares of runs, what reading one network costs, and the share of unreliable rows.
+
+    From log densities (draws, rows) of each run and of the network to read.
+    """
+    left_out = [leave_one_out(density) for density in densities]
+    elpd = np.array([each[0] for each in left_out])
+    unreliable = float(np.mean([(each[1] > LARGEST_PARETO_K).mean() for each in left_out]))
+    weights = stacking_weights(elpd)
+    lost = mixture_density(elpd, weights) - leave_one_out(read)[0]
+    price = ReadingPrice(float(lost.sum()), float(lost.std() * np.sqrt(len(lost))), len(lost))
+    return weights, price, unreliable
 
 
 def _kept(found: Fit) -> list[Posterior]:

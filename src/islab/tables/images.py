@@ -53,6 +53,10 @@ class ArraySource:
         rows = np.sort(rows)
         return as_pixels(self.images[rows]), self.codes[rows]
 
+    def some(self, n_rows: int) -> Batch:
+        """So many of the images, evenly spaced, or all if there are fewer."""
+        return self.batch(0, np.arange(0, self.n_rows, -(-self.n_rows // n_rows)))
+
     def content(self) -> Iterator[bytes]:
         """All that the source holds, to tell it from others."""
         yield repr((self.images.shape, self.images.dtype, self.classes.tolist())).encode()
@@ -89,6 +93,18 @@ class StreamSource:
                 "same data in each epoch."
             )
         return images, codes
+
+    def some(self, n_rows: int) -> Batch:
+        """So many of the images of the first batches, or all if there are fewer."""
+        images, codes, found = [], [], 0
+        for number in range(self.n_batches):
+            batch = self.batch(number, np.zeros(0, dtype=np.intp))
+            images.append(batch[0])
+            codes.append(batch[1])
+            found += len(batch[1])
+            if found >= n_rows:
+                break
+        return np.concatenate(images)[:n_rows], np.concatenate(codes)[:n_rows]
 
     def content(self) -> Iterator[bytes]:
         """What its first pass has counted: a stream need not give the same pixels again."""

@@ -65,6 +65,10 @@ class ImagePosterior:
     def likelihood(self) -> str:
         return self.head.likelihood
 
+    def of_draw(self, number: int, n_draws: int) -> ImagePosterior:
+        """What one of so many draws comes from: always this."""
+        return self
+
     def draw(self, rng: np.random.Generator) -> Numbers:
         """One network, the same for all rows."""
         return Numbers.of([layer.draw(1, rng) for layer in self.layers])

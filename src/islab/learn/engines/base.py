@@ -185,6 +185,9 @@ class ImageSource(Protocol):
         ``number`` is that of the step, ``rows`` those that the loop has chosen for it, if any.
         """
 
+    def some(self, n_rows: int) -> tuple[Float, NDArray[np.intp]]:
+        """So many of the images, or all if there are fewer, and the positions of their classes."""
+
 
 class Engine(Protocol):
     """Holds a spike-and-slab posterior and its optimiser, and improves it."""
