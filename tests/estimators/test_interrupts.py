@@ -288,13 +288,13 @@ def kill(folder, seed, n_kills, posterior):
     return ended.stdout
 
 
-@pytest.mark.parametrize("posterior", ["independent", "flow"])
+@pytest.mark.parametrize("posterior", ["sampled", "independent", "flow"])
 def test_fits_that_are_killed_end_in_the_same_model_bit_for_bit(tmp_path, posterior):
     assert kill(tmp_path, 0, 10, posterior).startswith("10 ")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("posterior", ["independent", "flow"])
+@pytest.mark.parametrize("posterior", ["sampled", "stacked", "independent", "flow"])
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_many_fits_that_are_killed_end_in_the_same_model(tmp_path, posterior, seed):
     assert kill(tmp_path, seed, 20, posterior).startswith("20 ")

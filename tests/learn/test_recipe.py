@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from islab.core.posterior import Initial
-from islab.learn import fit as fitting
+from islab.learn import session
 from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import EngineChoice, Problem
 from islab.learn.fit import fit
@@ -99,7 +99,7 @@ def stop_in(monkeypatch, number):
             raise RuntimeError("power cut")
         return train(*arguments, **options)
 
-    monkeypatch.setattr(fitting, "train", maybe)
+    monkeypatch.setattr(session, "train", maybe)
 
 
 @pytest.mark.parametrize("other", ["data", "weights", "seed", "settings"])
@@ -139,7 +139,7 @@ def given_up(monkeypatch, *numbers):
             raise TrainingError("The loss was not finite.")
         return train(*arguments, **options)
 
-    monkeypatch.setattr(fitting, "train", maybe)
+    monkeypatch.setattr(session, "train", maybe)
 
 
 def test_a_network_that_has_to_be_given_up_does_not_take_the_others_with_it(monkeypatch):
