@@ -3,17 +3,22 @@
 20,000 rows of 20 covariates, models of 2,000 rows: a regression, and a classification of the same
 function. Everything runs on one thread of one process and takes turns with scikit-learn's
 ``HistGradientBoosting``; times are seconds of CPU, the median of the rounds, so that a machine
-with other users says the same. ``python -m experiments.benchmarks.predictions`` prints each ratio
-beside its target and stores ``results/predictions.json``.
+with other users says the same. Besides, 1,000 rows are explained and reports of 5,000 rows are
+written. ``python -m experiments.benchmarks.predictions [--only explanations reports]`` prints each
+number beside its target and stores ``results/predictions.json``.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -23,6 +28,9 @@ from experiments.benchmarks.steps import RESULTS
 from islab import ISLaBClassifier, ISLaBRegressor
 from islab.core.architecture import Architecture
 from islab.core.drawn import DrawnNetworks
+from islab.core.scale import Scale
+from islab.explain.drawn import ExplainedNetworks
+from islab.explain.local import explain_draws
 
 N_LEARNED, N_ROWS, N_COVARIATES = 2_000, 20_000, 20
 ROUNDS = 9
@@ -55,8 +63,8 @@ def against_boosting(found: Measured, kind: str, posterior: str, target: np.ndar
     x = make_data()[0]
     rows = x[N_LEARNED:]
     classes = kind == "classes"
-    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    other = boosting(random_state=0).fit(x[:N_LEARNED], target[:N_LEARNED])
+    peer = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    other = peer(random_state=0).fit(x[:N_LEARNED], target[:N_LEARNED])
     own = ISLaBClassifier if classes else ISLaBRegressor
     model = own(posterior=posterior, random_state=0).fit(x[:N_LEARNED], target[:N_LEARNED])
     predict = "predict_proba" if classes else "predict"
@@ -92,8 +100,31 @@ def counts(found: Measured) -> None:
 def explanations(found: Measured) -> None:
     """1,000 rows explained under 1,000 draws of networks with 30 weights in two layers."""
     networks, rows = thirty_weights(1000), make_data()[0][:1000]
-    taken = seconds({"whole": lambda: networks.contributions(np.zeros((1, N_COVARIATES)), rows)})
-    keep(found, "1,000 rows x 1,000 draws explained", taken["whole"], 2.0, "s")
+    columns, scale = np.arange(N_COVARIATES), Scale.plain(N_COVARIATES, 1)
+    explained = ExplainedNetworks(networks, columns, scale, "gaussian", np.ones(1))
+    taken = seconds(
+        {
+            "contributions": lambda: networks.contributions(np.zeros((1, N_COVARIATES)), rows),
+            "table": lambda: explain_draws(explained, rows).to_frame(),
+        }
+    )
+    keep(found, "1,000 rows x 1,000 draws explained", taken["contributions"], 2.0, "s")
+    keep(found, "the same as a table with intervals", taken["table"], 2.0, "s")
+
+
+def reports(found: Measured) -> None:
+    """Reports of 5,000 rows of 20 covariates."""
+    x, numbers, classes = make_data()
+    rows = slice(N_LEARNED, N_LEARNED + 5000)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, own, target in (
+            ("numbers", ISLaBRegressor, numbers),
+            ("classes", ISLaBClassifier, classes),
+        ):
+            model = own(random_state=0).fit(x[:N_LEARNED], target[:N_LEARNED])
+            path = Path(folder) / "report.html"
+            write = partial(model.report, path, x[rows], target[rows])
+            keep(found, f"report of 5,000 rows, {kind}", seconds({"": write})[""], 3.0, "s")
 
 
 def thirty_weights(n_draws: int) -> DrawnNetworks:
@@ -117,20 +148,29 @@ def keep(found: Measured, name: str, value: float, limit: float | None, unit: st
     print(f"{name:40s} {value:8.3f} {unit:2s}{target}", flush=True)
 
 
-def main() -> None:
-    found: Measured = {}
+def boosting(found: Measured) -> None:
+    """Models of numbers and of classes against boosting."""
     _, numbers, classes = make_data()
+    for posterior in ("sampled", "independent"):
+        against_boosting(found, "numbers", posterior, numbers)
+        against_boosting(found, "classes", posterior, classes)
+
+
+PARTS = {part.__name__: part for part in (boosting, counts, explanations, reports)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=list(PARTS), choices=list(PARTS))
+    path = RESULTS / "predictions.json"
+    found: Measured = json.loads(path.read_text())["measured"] if path.exists() else {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for posterior in ("sampled", "independent"):
-            against_boosting(found, "numbers", posterior, numbers)
-            against_boosting(found, "classes", posterior, classes)
-        counts(found)
-        explanations(found)
+        for name in parser.parse_args().only:
+            PARTS[name](found)
     machine = {"cpu": platform.machine(), "python": platform.python_version()}
     RESULTS.mkdir(exist_ok=True)
-    content = {"measured": found, "machine": machine}
-    (RESULTS / "predictions.json").write_text(json.dumps(content, indent=2) + "\n")
+    path.write_text(json.dumps({"measured": found, "machine": machine}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

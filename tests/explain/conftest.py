@@ -40,6 +40,11 @@ def scale_of(n_outputs, likelihood):
     )
 
 
+def at_mean(network):
+    """One draw: the network with its mean weights."""
+    return network.mean_weights()[None], network.bias_mu[None]
+
+
 @pytest.fixture
 def make_posterior():
     return posterior_of

@@ -5,11 +5,7 @@ import pytest
 
 from islab.core.network import slopes
 from islab.explain import explain_local, integrated_gradients
-
-
-def at_mean(network):
-    """One draw: the network with its mean weights."""
-    return network.mean_weights()[None], network.bias_mu[None]
+from tests.explain.conftest import at_mean
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])

@@ -49,3 +49,17 @@ def make_rows():
         return network.scale.x_center + network.scale.x_scale * noise
 
     return make
+
+
+@pytest.fixture(scope="session")
+def classifier():
+    from tests.export.running import fitted
+
+    return fitted("bernoulli")
+
+
+@pytest.fixture(scope="session")
+def regressor():
+    from tests.export.running import fitted
+
+    return fitted("gaussian", posterior="sampled")

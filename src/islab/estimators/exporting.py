@@ -72,8 +72,9 @@ class ExportMixin(PosteriorEstimator):
             Draws of the full posterior, the default unless the file that the model comes from was
             saved with ``sparse=True``; or the readable network.
         n_draws : int, optional
-            Draws to hold, 100 of the full posterior if not given. The readable network is held at
-            the mean of its weights, unless draws of these are asked for.
+            Draws to hold, 100 of the full posterior if not given; :attr:`n_draws` of the model give
+            the numbers of ``predict``. The readable network is held at the mean of its weights,
+            unless draws of these are asked for.
         """
         from islab.export.portable import Portable, drawn_layers
 

@@ -12,11 +12,10 @@ import numpy as np
 from islab.core.dependencies import needed
 from islab.core.expressions import MISSING_TEXT, Cell, Expression, Lookup, Symbol, call, spell
 from islab.core.families.spelling import CountShares
-from islab.export.portable import Portable, portable
+from islab.export.portable import NEWTON_STEPS, Portable, portable
 from islab.io.files import replacing
 
 OPSET, ML_OPSET, IR_VERSION = 17, 2, 9
-NEWTON_STEPS = 6
 MATRIX = "x"
 RESERVED = ("predictor", "response", "sd", "lower", "upper")
 OPERATORS = {
@@ -52,7 +51,8 @@ def to_onnx(
     model : {"full", "median"}, optional
         Average over draws of the full posterior, or the readable network.
     n_draws : int, optional
-        Draws to hold, 100 of the full posterior if not given. The readable network is held at the
+        Draws to hold, 100 of the full posterior if not given; as many as the model has
+        (``model.n_draws``) give the numbers of ``predict``. The readable network is held at the
         mean of its weights, unless draws of these are asked for.
     level : float, optional
         Of the interval; None for a graph without one.

@@ -18,6 +18,7 @@ from islab.core.scale import Scale
 from islab.core.sparse import SparseNetwork
 
 MOST_NUMBERS = 2_000_000
+NEWTON_STEPS = 9  # to ends of intervals; some mixtures of draws need seven for six digits
 
 
 @dataclass(frozen=True, eq=False)

@@ -211,8 +211,9 @@ def to_python(source: Any, *, model: str | None = None, n_draws: int | None = No
     model : {"full", "median"}, optional
         Average over draws of the full posterior, or the readable network.
     n_draws : int, optional
-        Draws to write down, 100 of the full posterior if not given. The readable network is written
-        at the mean of its weights, unless draws of these are asked for.
+        Draws to write down, 100 of the full posterior if not given; as many as the model has
+        (``model.n_draws``) give the numbers of ``predict``. The readable network is written at the
+        mean of its weights, unless draws of these are asked for.
 
     Notes
     -----

@@ -9,13 +9,12 @@ import numpy as np
 
 from islab.core.arrays import Float
 from islab.core.expressions import Call, Constant, Expression, Symbol, call, spell
-from islab.export.portable import Portable, portable
+from islab.export.portable import NEWTON_STEPS, Portable, portable
 from islab.export.sql_counts import add_count_ends, share_columns
 from islab.export.sql_language import DRAW, ROW, Query, Sql, label_literal, literal, quoted
 
 DIALECTS = ("standard", "sqlite")
 MOST_COLUMNS = 1900  # SQLite has 2000 in a result
-NEWTON_STEPS = 6
 EACH_ROW = f"OVER (PARTITION BY {ROW})"
 
 
@@ -45,8 +44,9 @@ def to_sql(
     model : {"full", "median"}, optional
         Average over draws of the full posterior, or the readable network.
     n_draws : int, optional
-        Draws to write down, 100 of the full posterior if not given. The readable network is written
-        at the mean of its weights, unless draws of these are asked for.
+        Draws to write down, 100 of the full posterior if not given; as many as the model has
+        (``model.n_draws``) give the numbers of ``predict``. The readable network is written at the
+        mean of its weights, unless draws of these are asked for.
     level : float, optional
         Of the interval; None for a shorter and faster query without one.
     dialect : {"standard", "sqlite"}
