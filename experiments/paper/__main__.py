@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from experiments.paper.settings import (
     DATASETS,
+    EVERY_METHOD,
     IMAGE_METHODS,
     IMAGES,
-    METHODS,
     RECIPES,
     STUDIES,
     method_of,
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         action="append",
-        choices=METHODS,
+        choices=EVERY_METHOD,
         type=method_of,
         help="all if not given; repeatable",
     )
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"Got --jobs {args.jobs}, expected at least 1")
     if args.quick and args.pages is not None:
         raise ValueError("Got --quick with --pages, expected pages of whole runs; leave one out")
-    args.method = list(dict.fromkeys(args.method or METHODS))
+    args.method = list(dict.fromkeys(args.method or EVERY_METHOD))
     folder = Path(args.results) / "quick" if args.quick else Path(args.results)
     if args.pages is not None:
         from experiments.paper.pages import write_pages

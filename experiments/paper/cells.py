@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.paper.settings import (
+    EVERY_METHOD,
     IMAGE_METHODS,
     IMAGES,
     METHODS,
@@ -55,7 +56,8 @@ def plan(
 def _offered(dataset: str, method: str, recipe: str) -> bool:
     if dataset in IMAGES:
         return recipe == "default" and method in IMAGE_METHODS
-    return recipe == "default" or (family(dataset), method) in SETTINGS
+    by_default = recipe == "default" and method in METHODS
+    return by_default or (recipe == "paper" and (family(dataset), method) in SETTINGS)
 
 
 def run_cell(cell: Cell, quick: bool = False, epochs: int | None = None) -> Record:
@@ -201,7 +203,7 @@ def _of_today(line: Record) -> Record:
 
 def _cell_of_run(record: Record) -> Cell:
     cell, seconds = Cell.of(record), record["seconds"]
-    known = cell.method in METHODS and cell.settings in RECIPES
+    known = cell.method in EVERY_METHOD and cell.settings in RECIPES
     if not (known and isinstance(seconds, int | float)):
         raise KeyError("seconds")
     return cell

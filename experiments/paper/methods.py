@@ -7,11 +7,12 @@ from typing import Any
 
 from experiments.paper.settings import (
     CHOSEN,
+    EVERY_METHOD,
     HIDDEN,
-    METHODS,
     PRUNED,
     SPIKE_AND_SLAB,
     STRENGTH,
+    WEAKER,
     family,
     setting,
 )
@@ -48,8 +49,9 @@ def make_estimator(
     **changes
         Parameters of the estimator that shall be other than the recipe's.
     """
-    if method not in METHODS:
-        raise ValueError(f"Got method={method!r}, expected one of {', '.join(METHODS)}.")
+    if method not in EVERY_METHOD:
+        raise ValueError(f"Got method={method!r}, expected one of {', '.join(EVERY_METHOD)}.")
+    strength, method = (WEAKER[method], "l1-skip") if method in WEAKER else (STRENGTH, method)
     params: dict[str, Any] = {"random_state": seed}
     epochs = QUICK_EPOCHS if quick else epochs
     if task.name in DRAWS:
@@ -66,7 +68,7 @@ def make_estimator(
     if quick:
         params |= {"n_restarts": 1} if "n_restarts" in default.get_params() else {}
     if recipe == "paper" and method == "l1-skip":
-        return _l1_by_hand(task, {**params, **changes})
+        return _l1_by_hand(task, strength, {**params, **changes})
     return default.set_params(**{**params, **changes})
 
 
@@ -106,7 +108,7 @@ def _training(method: str, task: Task) -> dict[str, Any]:
     }
 
 
-def _l1_by_hand(task: Task, params: dict[str, Any]) -> Any:
+def _l1_by_hand(task: Task, strength: float, params: dict[str, Any]) -> Any:
     from experiments.paper.hand_tuned import (
         HandTunedL1Classifier,
         HandTunedL1Regressor,
@@ -114,7 +116,7 @@ def _l1_by_hand(task: Task, params: dict[str, Any]) -> Any:
     )
 
     # The penalty stands beside the sum over a batch: of log losses, or of squared errors.
-    penalty = STRENGTH / params["batch_size"] / (1 if task.classes else 2)
+    penalty = strength / params["batch_size"] / (1 if task.classes else 2)
     kind = HandTunedL1Classifier if task.classes else HandTunedL1Regressor
     estimator = kind(**{"zeros": "threshold", "penalty": penalty, **params})
     estimator._training = l1_training(setting(task.name, "l1-skip"))

@@ -15,7 +15,7 @@ from statistics import median
 
 from experiments.paper import initialisation
 from experiments.paper.cells import Results
-from experiments.paper.settings import DATASETS, IMAGES, METHODS, RECIPES
+from experiments.paper.settings import DATASETS, EVERY_METHOD, IMAGES, RECIPES
 from experiments.paper.tables import KEY, markdown_row, markdown_tables
 from experiments.paper.verdict import NEITHER, entry, grouped, tables_of
 from islab.evaluate.runner import Record
@@ -104,7 +104,7 @@ def _overview(results: Path) -> str:
     totals: dict[str, Counter[str]] = {recipe: Counter() for recipe in RECIPES}
     for name in (*DATASETS, *IMAGES):
         groups = grouped(Results(results).read([name]).values())
-        for method, recipe in product(METHODS, RECIPES):
+        for method, recipe in product(EVERY_METHOD, RECIPES):
             if (method, recipe) in groups:
                 counts = _verdicts(name, groups[method, recipe])
                 totals[recipe] += counts

@@ -6,7 +6,7 @@ from math import isnan
 from statistics import median
 
 from experiments.paper.paper import Published
-from experiments.paper.settings import METHODS, RECIPES, SETTINGS, family
+from experiments.paper.settings import EVERY_METHOD, RECIPES, SETTINGS, family
 from experiments.paper.verdict import (
     Entry,
     Groups,
@@ -14,7 +14,6 @@ from experiments.paper.verdict import (
     entry,
     grouped,
     paper_entry,
-    paper_methods,
     tables_of,
 )
 from islab.core.names import counted
@@ -75,18 +74,15 @@ def markdown_tables(dataset: str, records: list[Record]) -> str:
     for heading, metrics in tables_of(dataset).items():
         head = ["method", "settings", *(metric.title for metric in metrics)]
         lines = [f"**{heading}**", "", markdown_row(head), markdown_row(["---"] * len(head))]
-        for method in METHODS:
+        for method in EVERY_METHOD:
             lines += _method_rows(dataset, method, groups, metrics)
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, _effort(groups)])
 
 
 def _method_rows(dataset: str, method: str, groups: Groups, metrics: list[Metric]) -> list[str]:
-    rows = []
-    for name in paper_methods(dataset, method):
-        printed = [_printed(paper_entry(dataset, name, metric)) for metric in metrics]
-        if any(printed):
-            rows.append(markdown_row([name, "the paper", *printed]))
+    printed = [_printed(paper_entry(dataset, method, metric)) for metric in metrics]
+    rows = [markdown_row([method, "the paper", *printed])] if any(printed) else []
     for recipe in RECIPES:
         runs = groups.get((method, recipe))
         if runs:
@@ -115,7 +111,7 @@ def _where(groups: Groups) -> str:
 def _in_order(groups: Groups) -> list[tuple[tuple[str, str], list[Record]]]:
     def place(item: tuple[tuple[str, str], list[Record]]) -> tuple[int, int]:
         method, recipe = item[0]
-        return METHODS.index(method), RECIPES.index(recipe)
+        return EVERY_METHOD.index(method), RECIPES.index(recipe)
 
     return sorted(groups.items(), key=place)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -331,13 +330,6 @@ def paper_seeds(dataset: str, method: str, metric: Metric) -> tuple[float, ...] 
     """The paper's values over seeds, where they are published."""
     name = metric.name if metric.published is None else metric.published
     return seeds_of_the_paper().get((*in_paper(dataset, method), metric.model, name))
-
-
-def paper_methods(dataset: str, method: str) -> list[str]:
-    """A method, and what the paper calls it with a strength at its end: it has several on MNIST."""
-    names = dict.fromkeys(entry.method for entry in published() if entry.dataset == dataset)
-    ending = re.compile(rf"{re.escape(method)}-[\d.]+")
-    return [method, *(name for name in names if ending.fullmatch(name))]
 
 
 def entry(records: list[Record], metric: Metric) -> Entry:

@@ -1,8 +1,11 @@
 """The paper's way of training, behind the estimators' face."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from experiments.paper.cells import plan
 from experiments.paper.methods import make_estimator
 from experiments.paper.tasks import Task, load_task
 
@@ -91,6 +94,25 @@ def test_the_l1_network_sees_columns_as_they_are_and_starts_within_bounds():
     for block in net.blocks:
         bound = 1 / np.sqrt(net.n_inputs(block.layer))
         assert 0.9 * bound < np.abs(mu[block.weights]).max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("method", "strength"),
+    [("l1-skip", 1.0), ("l1-skip-0.2", 0.2), ("l1-skip-0.1", 0.1), ("l1-skip-0.01", 0.01)],
+)
+def test_the_l1_networks_of_mnist_differ_in_their_strength_alone(method, strength):
+    task = replace(load_task("wbc", "paper"), name="mnist")
+    model = make_estimator(method, task, "paper", 0)
+    assert model.penalty * model.batch_size == pytest.approx(strength)
+    rest = {"hidden_layer_sizes": (600, 600), "learning_rate_init": 0.01, "max_epochs": 250}
+    assert {name: getattr(model, name) for name in rest} == rest
+
+
+def test_weaker_penalties_are_planned_on_mnist_with_the_papers_settings_only():
+    cells = plan(["mnist", "wbc"], ["l1-skip", "l1-skip-0.1"], ["paper", "default"], [0])
+    found = {(cell.dataset, cell.method, cell.settings) for cell in cells}
+    both = {(name, "l1-skip", kind) for name in ("mnist", "wbc") for kind in ("paper", "default")}
+    assert found == {*both, ("mnist", "l1-skip-0.1", "paper")}
 
 
 def test_with_nothing_set_the_l1_network_chooses_its_penalty():
