@@ -21,7 +21,9 @@ CODES = ["007", "10", "x1"]
 @pytest.fixture(scope="module")
 def model():
     table = pd.DataFrame({"code": CODES * 20, "n": np.arange(60.0)})
-    return ISLaBClassifier(**QUICK, random_state=0).fit(table, np.array(["1", "2", "x"] * 20))
+    classes = np.array(["1", "2", "x"] * 20)
+    classes[:6] = "2"
+    return ISLaBClassifier(**QUICK, random_state=0).fit(table, classes)
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,7 @@ def severity(tmp_path):
     """Text whose levels read like missing values, some of which are missing."""
     words = np.array(["None", "Mild", "Severe", None] * 30, dtype=object)
     cost = np.select([words == "None", words == "Mild"], [3.0, 2.0], 1.0)
+    cost += np.resize([0.0, 0.6, 1.1, 0.3, 0.8], 120)
     table = pd.DataFrame({"severity": words, "n": np.arange(120.0), "cost": cost})
     table.to_csv(tmp_path / "all.csv", index=False)
     return table

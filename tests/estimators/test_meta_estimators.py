@@ -122,10 +122,27 @@ def test_selected_columns_are_a_frame_with_the_index_on_request():
     pd.testing.assert_index_equal(selected.index, X.index)
 
 
-def test_selected_columns_may_be_a_polars_frame():
-    polars = pytest.importorskip("polars")
-    model = ISLaBRegressor(**QUICK).set_output(transform="polars").fit(NUMBERS, Y)
-    assert isinstance(model.transform(NUMBERS), polars.DataFrame)
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "duckdb"])
+def test_selected_columns_of_any_frame_are_what_set_output_asks_for(kind, output):
+    polars, library = pytest.importorskip("polars"), pytest.importorskip(kind)
+    table = X.drop(columns="rank").reset_index(drop=True)
+    other = polars.from_pandas(table)
+    other = {"pandas": table, "polars": other}.get(kind, other.to_arrow())
+    if kind == "duckdb":
+        other = library.from_arrow(other)
+    model = ISLaBRegressor(**{**QUICK, "max_epochs": 200}).set_output(transform=output)
+    selected = model.fit(other, Y.to_numpy()).transform(other)
+    kinds = {"default": np.ndarray, "pandas": pd.DataFrame, "polars": polars.DataFrame}
+    assert isinstance(selected, kinds[output])
+    names = table.columns[model.get_support()]
+    assert {"size", "town"} <= set(names)
+    if output == "pandas":
+        selected = polars.from_pandas(selected)
+    if output == "default":
+        np.testing.assert_array_equal(selected, table[names].to_numpy())
+    else:
+        assert selected.equals(polars.from_pandas(table[names]))
 
 
 def test_residuals_keep_the_index():

@@ -372,7 +372,7 @@ def test_a_regressor_has_the_density_of_its_predictions(regressor, model):
 
 def test_outputs_are_averaged():
     table, y = make_table()
-    both = np.column_stack([y, 10 * table["c"]])
+    both = np.column_stack([y, 10 * table["c"] + y])
     model = ISLaBRegressor(**QUICK).fit(table, both)
     error = np.sqrt(np.mean((both - model.predict(table)) ** 2, axis=0))
     assert evaluate(model, table, both)["rmse"] == pytest.approx(error.mean())

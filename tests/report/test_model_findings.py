@@ -13,6 +13,7 @@ TABLE = pd.DataFrame({"size": SIZE, "size in cm": 100 * SIZE, "age": RNG.normal(
 PARAMS = {"hidden_layer_sizes": (), "n_restarts": 1, "max_epochs": 20, "random_state": 0}
 
 
+@pytest.mark.filterwarnings("ignore:Got columns 'size', 'size in cm', each of which alone tells")
 @pytest.mark.parametrize("y", [SIZE + RNG.normal(size=N), 2 * SIZE])
 def test_copies_and_columns_that_tell_the_target_are_named(y, tmp_path):
     model = ISLaBRegressor(**PARAMS).fit(TABLE, y)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from islab.core import families
@@ -37,6 +38,9 @@ from islab.tables.frames import (
     FEWEST_ROWS,
     checked_table,
     column_names,
+    columns_where,
+    in_memory,
+    is_frame,
     n_rows,
     rows_where,
 )
@@ -323,6 +327,19 @@ class NetworkEstimator(SelectorMixin, ExportMixin, CoefficientsMixin):
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.columns_.owner_index[self.network_.covariates]] = True
         return mask
+
+    def transform(self, X: Any) -> Any:
+        """The columns that the readable network uses; an array, or as ``set_output`` asks for.
+
+        Parameters
+        ----------
+        X : DataFrame or (rows, columns)
+        """
+        mask, table = self._get_support_mask(), in_memory(X)
+        if not is_frame(table) or not mask.any():
+            return super().transform(table)
+        output = _get_output_config("transform", self)["dense"]
+        return columns_where(checked_table(self, table, reset=False), mask, output)
 
     def explain_global(
         self, X: Any = None, *, model: Model | None = None, **options: Any

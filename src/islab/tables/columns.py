@@ -332,7 +332,7 @@ def _say(message: str) -> None:
     """Warns, but of the same only once in fits that are some of many."""
     if not (_called_by_machinery() and message in _SAID):
         _SAID.add(message)
-        warnings.warn(message, TableWarning, stacklevel=3)
+        warnings.warn(message, TableWarning, stacklevel=6)  # past learning, fit and all_or_nothing
 
 
 def _called_by_machinery() -> bool:

@@ -57,6 +57,14 @@ def row_index(table: Any, n_outputs: int = 1) -> Any:
     return index.repeat(n_outputs) if hasattr(index, "repeat") else None
 
 
+def columns_where(table: Any, mask: NDArray[np.bool_], output: str) -> Any:
+    """Some columns of a data frame: as one of "pandas" or "polars", else as an array."""
+    chosen = nw.from_native(table, eager_only=True)[:, np.flatnonzero(mask).tolist()]
+    if output == "polars":
+        return chosen.to_polars()
+    return chosen.to_pandas() if output == "pandas" else chosen.to_pandas().to_numpy()
+
+
 def n_rows(table: Any) -> int:
     """Rows of a checked table."""
     return table.shape[0]
