@@ -11,6 +11,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from islab.core.dependencies import needed, own_version
@@ -101,7 +102,7 @@ def model_card(model: Any, X: Any = None, y: ArrayLike | None = None) -> Any:
     card = needed("skops.card", "A model card", "skops").Card(model, template=sections)
     card.add_hyperparams(section="Model description/Parameters")
     if y is not None:
-        _add_scores(card, evaluate(model, X, y), len(y))
+        _add_scores(card, evaluate(model, X, y), len(np.asarray(y)))
     return card
 
 
