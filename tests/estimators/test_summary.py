@@ -155,7 +155,7 @@ def test_a_linear_result_prints_as_a_regression():
 
 def test_a_bent_result_has_effects_and_no_intercept(data):
     X, _ = data
-    y = 4 * np.abs(X["a"]) + 0.1 * np.random.default_rng(0).normal(size=len(X))
+    y = 4 * np.abs(X["a"]) + np.random.default_rng(0).normal(size=len(X))
     summary = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y).summary()
     assert not summary.linear
     assert "intercept" not in summary.facts
@@ -186,7 +186,7 @@ def test_notes_tell_over_what_effects_are(model, data):
 
 def test_the_row_that_effects_start_from_is_told(data):
     X, _ = data
-    y = 4 * np.abs(X["a"]) + 0.1 * np.random.default_rng(0).normal(size=len(X))
+    y = 4 * np.abs(X["a"]) + np.random.default_rng(0).normal(size=len(X))
     model = ISLaBRegressor(random_state=0, n_draws=100, n_restarts=1).fit(X, y)
     first = model.summary().facts["typical row"].split(", ")[0]
     assert first.split()[0] == "a"
