@@ -238,6 +238,19 @@ def test_explain_shows_contributions_of_the_row(folder, capsys):
     assert "size" in out
 
 
+def test_a_missing_value_is_called_so(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80)})
+    y = (X["a"] + 2 * X["b"]).rename("y")
+    X.loc[::5, "a"] = np.nan
+    model = islab.ISLaBRegressor(posterior="independent", max_epochs=40, random_state=0)
+    model.fit(X, y).save(tmp_path / "m.islab")
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    out = run(capsys, "explain", tmp_path / "m.islab", tmp_path / "rows.csv", "--row", 5)[1]
+    line = next(line for line in out.splitlines() if line.split()[:1] == ["a"])
+    assert line.split()[1] == "missing"
+
+
 def test_explanations_in_json_add_up(folder, table, capsys):
     arguments = [folder / "price.islab", folder / "data.csv", "--row", 5, "--row", 2, "--json"]
     said = json.loads(run(capsys, "explain", *arguments)[1])

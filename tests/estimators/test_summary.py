@@ -1,6 +1,7 @@
 """Summaries: effects that people can check, and what rows and targets add."""
 
 import json
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -209,3 +210,24 @@ def test_each_class_has_an_intercept():
     assert sum(found) == pytest.approx(0, abs=0.01)
     assert found[1] - found[0] == pytest.approx(1, abs=0.4)
     assert found[2] - found[0] == pytest.approx(-1, abs=0.4)
+
+
+def test_notebooks_show_what_is_printed(model):
+    summary = model.summary()
+    html = unescape(summary._repr_html_())
+    for words in [*summary.facts.values(), *summary.effects["term"], *summary.notes]:
+        assert words in html
+
+
+def test_lines_left_out_are_counted_in_notebooks_too():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 35)), columns=[f"c{k}" for k in range(35)])
+    y = X.sum(axis=1) + 0.1 * rng.normal(size=200)
+    model = ISLaBRegressor(
+        hidden_layer_sizes=(), posterior="independent", random_state=0, n_draws=20
+    ).fit(X, y)
+    summary = model.summary()
+    words = f"... and {len(summary.effects) - 30} more; see to_frame()"
+    assert len(summary.effects) > 30
+    assert words in str(summary)
+    assert words in summary._repr_html_()

@@ -193,6 +193,8 @@ def _text(frame: pd.DataFrame, *columns: str) -> str:
 
 
 def _harmless(cell: Any) -> Any:
+    if isinstance(cell, float) and cell != cell:
+        return "missing"
     return shortened(printable(cell), LONGEST_NAME) if isinstance(cell, str) else cell
 
 

@@ -77,9 +77,23 @@ class Summary:
 
     __repr__ = __str__
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how to read the table."""
+        return []
+
+    @property
+    def _n_left(self) -> int:
+        """Lines of the table that are not shown."""
+        return 0
+
     def _lines(self) -> list[str]:
         """The table as text."""
         raise NotImplementedError
+
+    def _more(self) -> list[str]:
+        """That lines are left out, if some are."""
+        return [f"... and {self._n_left} more; see to_frame()"] if self._n_left else []
 
     def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The table's head and its rows, ready to read."""
@@ -93,9 +107,10 @@ class Summary:
         )
         head, rows = self._cells()
         body = "".join(_html_row("td", row) for row in rows)
+        below = "".join(f"<p>{escape(sentence)}</p>" for sentence in [*self._more(), *self.notes])
         return (
-            f"<div><h4>{escape(self.title)}</h4><table>{facts}</table>"
-            f"<table><thead>{_html_row('th', head)}</thead><tbody>{body}</tbody></table></div>"
+            f"<div><h4>{escape(self.title)}</h4><table>{facts}</table><table>"
+            f"<thead>{_html_row('th', head)}</thead><tbody>{body}</tbody></table>{below}</div>"
         )
 
 
@@ -150,16 +165,18 @@ class ModelSummary(Summary):
         head, rows = self._cells()
         columns = list(zip(head, *rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        shown = self.shown_effects(LINES_SHOWN)
-        left = len(self.effects) - sum(line is not None for line, _ in shown)
-        left -= sum(count for line, count in shown if line is None)
         lines += ["  " + "  ".join(_aligned(cells, widths)).rstrip() for cells in (head, *rows)]
-        lines += [f"  ... and {left} more; see to_frame()"] if left else []
+        lines += [f"  {words}" for words in self._more()]
         return [*lines, "", *(f"  {sentence}" for sentence in self.notes)]
 
     @property
+    def _n_left(self) -> int:
+        shown = self.shown_effects(LINES_SHOWN)
+        left = len(self.effects) - sum(line is not None for line, _ in shown)
+        return left - sum(count for line, count in shown if line is None)
+
+    @property
     def notes(self) -> list[str]:
-        """Sentences on how to read the table."""
         curves = None if self.explanation is None else self.explanation.curves
         where = "of the typical row" if curves is None or curves.x is None else "averaged over rows"
         what = "Coefficients" if self.linear else "Effects"
@@ -167,7 +184,10 @@ class ModelSummary(Summary):
         if self.linear:
             found.append(INTERCEPT_NOTE)
         elif curves is not None and curves.x is None:
-            found.append("Given rows, as in summary(X), effects are averaged over them.")
+            found.append(
+                "Given rows, as in summary(X), effects are averaged over them"
+                + (", and have shares of the variance." if "share" not in self.effects else ".")
+            )
         if (
             curves is not None
             and families.likelihood(curves.networks.likelihood).relative_predictor
@@ -240,9 +260,12 @@ class CovariateSummary(Summary):
     def _lines(self) -> list[str]:
         head, rows = self._cells()
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        left = len(self.covariates) - len(rows)
         lines = ["  " + "  ".join(_aligned(cells, widths)) for cells in (head, *rows)]
-        return [*lines, f"  ... and {left} more"] if left else lines
+        return [*lines, *(f"  {words}" for words in self._more())]
+
+    @property
+    def _n_left(self) -> int:
+        return max(len(self.covariates) - LINES_SHOWN, 0)
 
     def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         shown = self.covariates.head(LINES_SHOWN)
