@@ -27,7 +27,6 @@ LINES_SHOWN = 30
 CHANGES_SHOWN = 5  # of one variable
 TERM_LENGTH = 48
 LEAST_NEGATIVE = -0.005  # a share that needs a word
-LIKELY = 0.5
 EFFECT_NOTE = (
     "if nothing else changes: numbers by one unit (within the range that is named, where their "
     "slope changes), categories from their typical level"
@@ -35,15 +34,6 @@ EFFECT_NOTE = (
 INTERCEPT_NOTE = (
     "The intercept is the predictor where numbers are 0 and categories at their typical level."
 )
-COLUMNS = [
-    "covariate",
-    "variable",
-    "weights",
-    "inclusion",
-    "used_probability",
-    "min_depth",
-    "max_depth",
-]
 
 
 @dataclass(frozen=True)
