@@ -1,6 +1,7 @@
 // The algebra of small matrices, compiled for each kind of processor.
 
 #include "algebra.h"
+#include "lanes.h"
 
 namespace islab::sample {
 
@@ -23,12 +24,36 @@ bool factorise(Vector& a, std::size_t size) {
     return true;
 }
 
-ISLAB_FOR_EACH_PROCESSOR
-void take_off(double* matrix, const double* row, double pivot, std::size_t size) {
+namespace {
+
+template <class Kind>
+inline __attribute__((always_inline)) void take_rows_off(double* matrix, const double* row,
+                                                         double pivot, std::size_t size) {
+    using Run = typename Kind::Run;
+    constexpr std::size_t length = sizeof(Run) / sizeof(double);
     for (std::size_t i = 0; i < size; ++i) {
+        double* own = matrix + i * size;
         const double factor = row[i] / pivot;
-        for (std::size_t k = 0; k < size; ++k) matrix[i * size + k] -= factor * row[k];
+        std::size_t k = 0;
+        for (; k + length <= size; k += length)
+            *reinterpret_cast<Run*>(own + k) -= factor * *reinterpret_cast<const Run*>(row + k);
+        for (; k < size; ++k) own[k] -= factor * row[k];
     }
+}
+
+ISLAB_WIDE void wide_take_off(double* matrix, const double* row, double pivot, std::size_t size) {
+    take_rows_off<Wide>(matrix, row, pivot, size);
+}
+
+ISLAB_FOR_EACH_PROCESSOR
+void narrow_take_off(double* matrix, const double* row, double pivot, std::size_t size) {
+    take_rows_off<Narrow>(matrix, row, pivot, size);
+}
+
+}  // namespace
+
+void take_off(double* matrix, const double* row, double pivot, std::size_t size) {
+    is_wide ? wide_take_off(matrix, row, pivot, size) : narrow_take_off(matrix, row, pivot, size);
 }
 
 void solve_lower(const Vector& factor, double* b, std::size_t size) {
