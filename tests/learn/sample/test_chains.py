@@ -5,8 +5,8 @@ import pytest
 
 from islab.core.architecture import Architecture
 from islab.learn.engines import Problem
-from islab.learn.sample import ChainPrior, Start, sample_chains
-from islab.learn.sample.chains import make_chain
+from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
+from islab.learn.sample.chains import Sampler, make_chain
 from tests.learn.sample.exact import (
     empty_start,
     linear_posterior,
@@ -198,6 +198,34 @@ def test_without_data_variables_of_several_covariates_follow_the_prior(prior, li
     expected = masks * probabilities[:, None]
     np.testing.assert_allclose(found.mean(axis=0), expected.sum(axis=0), atol=0.03)
     np.testing.assert_allclose(found.T @ found / len(found), expected.T @ masks, atol=0.03)
+
+
+class Climbing:
+    """Stands for a compiled chain without edges whose log likelihood goes up with each step."""
+
+    def __init__(self, rate):
+        self.rate, self.now = rate, 0
+
+    def run(self, steps, every, **_):
+        heights = self.rate * np.arange(self.now + every, self.now + steps + 1, every)
+        self.now += steps
+        n, none = len(heights), np.zeros(0)
+        return {
+            **{"slots": none.astype(np.intp), "weights": none, "ends": np.zeros(n, dtype=np.intp)},
+            **{"biases": np.zeros(n), "noise": np.ones(n), "tau2": np.ones(n)},
+            **{"log_likelihood": heights, "row_log_likelihood": none},
+        }
+
+    def counts(self):
+        return {}
+
+
+@pytest.mark.parametrize(("rate", "n_steps"), [(0.0, 50), (1.0, 130)])
+def test_a_chain_that_still_climbs_may_run_on_for_longer(rate, n_steps):
+    sampler = Sampler(Climbing(rate), Architecture(1, (), 1), Effort())
+    sampler.settle(n_warm_up=10, n_draws=40, most_steps=60, settling_steps=200)
+    assert sampler.n_steps == n_steps
+    assert sampler.n_draws == 40
 
 
 def test_a_chain_goes_on_where_a_proposal_has_no_curvature():

@@ -188,17 +188,30 @@ class Sampler:
         return sum(len(part["ends"]) for part in self.parts)
 
     def settle(
-        self, n_warm_up: int, n_draws: int, most_steps: int = 0, report: Callable | None = None
+        self,
+        n_warm_up: int,
+        n_draws: int,
+        most_steps: int = 0,
+        settling_steps: int = 0,
+        report: Callable | None = None,
     ) -> None:
         """Runs, and runs on with twice as many steps between draws until the draws suffice.
 
-        Draws that still moved away from the start count as warm-up; of others every second is kept.
+        Draws that still moved away from the start count as warm-up, and the chain may take
+        ``settling_steps``; of others every second is kept, and it may take ``most_steps``.
         """
         self.running = True
         try:
             self.run(n_warm_up, n_draws, report)
-            while not self._suffices() and self.n_steps + n_draws * self.every <= most_steps:
-                self.parts = self._every_second() if self.draws().settled() else []
+            while True:
+                draws = self.draws()
+                settled = draws.settled()
+                if settled and self._is_precise(draws):
+                    break
+                most = most_steps if settled else settling_steps
+                if self.n_steps + n_draws * self.every > most:
+                    break
+                self.parts = [_every_second(draws)] if settled else []
                 self.every *= 2
                 self.run(n_warm_up, n_draws, report)
         finally:
@@ -217,15 +230,10 @@ class Sampler:
             self._pause(size * self.every, report)
         return self
 
-    def _suffices(self) -> bool:
-        """Whether the draws have settled and say how probable the use of each covariate is."""
-        draws = self.draws()
+    def _is_precise(self, draws: ChainDraws) -> bool:
+        """Whether the draws say how probable the use of each covariate is."""
         used = draws.uses_covariate(self.architecture)[None].astype(float)
-        return draws.settled() and bool((mean_error(used) <= LARGEST_ERROR).all())
-
-    def _every_second(self) -> list[State]:
-        draws = self.draws()
-        return [_as_part(draws.take(np.arange(1, draws.n_draws, 2)))]
+        return bool((mean_error(used) <= LARGEST_ERROR).all())
 
     def draws(self) -> ChainDraws:
         """All draws so far."""
@@ -261,12 +269,14 @@ def run_side_by_side(
     n_warm_up: int,
     n_draws: int,
     most_steps: int = 0,
+    settling_steps: int = 0,
     *,
     n_jobs: int | None = None,
     report: Callable | None = None,
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
-    jobs = (delayed(sampler.settle)(n_warm_up, n_draws, most_steps, report) for sampler in samplers)
+    how = (n_warm_up, n_draws, most_steps, settling_steps, report)
+    jobs = (delayed(sampler.settle)(*how) for sampler in samplers)
     # Chains of compiled code cannot leave the process, whatever backend the caller runs on.
     Parallel(n_jobs=n_jobs, require="sharedmem")(jobs)
 
@@ -394,6 +404,10 @@ def _joined(
         row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),
         moves={name: (int(a), int(b)) for name, (a, b) in counts.items()},
     )
+
+
+def _every_second(draws: ChainDraws) -> State:
+    return _as_part(draws.take(np.arange(1, draws.n_draws, 2)))
 
 
 def _as_part(draws: ChainDraws) -> State:

@@ -54,6 +54,8 @@ class SamplingPlan:
         Steps before the first draw, and draws of each chain.
     most_steps : int
         Chains whose draws do not suffice run on, for at most so many steps.
+    settling_steps : int
+        The same of chains whose draws still moved away from the start.
     weight_price : float
         Log predictive density that a weight of the readable network must be worth, in units of
         half the logarithm of the number of rows (that of the Bayesian information criterion).
@@ -66,6 +68,7 @@ class SamplingPlan:
     n_warm_up: int = 100
     n_draws: int = 250
     most_steps: int = 0
+    settling_steps: int = 0
     weight_price: float = 1.0
     threshold: float = 0.5
     prior: ChainPrior = field(default_factory=ChainPrior)
@@ -124,7 +127,8 @@ def sample_posterior(
         kept = None if folder is None else Checkpoint(folder / f"chain-{number}.npz", owner)
         samplers.append(Sampler(chain, architecture, plan.effort, kept))
     interrupted = False
-    n_steps = len(samplers) * max(plan.n_warm_up + plan.n_draws, plan.most_steps)
+    longest = max(plan.n_warm_up + plan.n_draws, plan.most_steps, plan.settling_steps)
+    n_steps = len(samplers) * longest
     with SamplingBar(n_steps, enabled=verbose) as bar:
         try:
             run_side_by_side(
@@ -132,6 +136,7 @@ def sample_posterior(
                 plan.n_warm_up,
                 plan.n_draws,
                 plan.most_steps,
+                plan.settling_steps,
                 n_jobs=n_jobs,
                 report=bar.report,
             )
