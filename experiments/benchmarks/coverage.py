@@ -74,17 +74,18 @@ def one_table(truth: str, correlation: float, n_rows: int, seed: int) -> list[di
     base = {"truth": truth, "correlation": correlation, "rows": n_rows}
     lines = [
         {**base, "kind": "effect", "true": t, "covered": c, "p_used": p}
-        for t, c, p in zip(true, _covered(effects, true), used, strict=True)
+        for t, c, p in zip(true, covered(effects, true), used, strict=True)
     ]
     ends = model.predict_interval(new, LEVEL)
     shares = {
-        "expectation": _covered(drawn[:, len(steps) :], function(new)).mean(),
+        "expectation": covered(drawn[:, len(steps) :], function(new)).mean(),
         "target": ((ends[:, 0] <= new_y) & (new_y <= ends[:, 1])).mean(),
     }
     return lines + [{**base, "kind": k, "covered": v} for k, v in shares.items()]
 
 
-def _covered(draws: Float, true: Float) -> NDArray[np.bool_]:
+def covered(draws: Float, true: Float) -> NDArray[np.bool_]:
+    """Whether central intervals of draws (draws, numbers) hold the true numbers."""
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return (low - 1e-12 <= true) & (true <= high + 1e-12)
 

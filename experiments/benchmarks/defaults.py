@@ -7,7 +7,7 @@ Jaccard) and seconds of a fit.
 
 ``python -m experiments.benchmarks.defaults [--tables pima ...] [--methods ...]`` prints a row for
 each table and method and stores them in ``results/defaults.jsonl``; ``--summary`` prints what is
-stored as a Markdown table.
+stored as a Markdown table, ``--verdict`` on how many tables the NLL is lower than that of others.
 """
 
 from __future__ import annotations
@@ -116,15 +116,33 @@ def summary() -> str:
     return "\n".join(lines)
 
 
+def verdict() -> str:
+    """NLL of the default's full model against that of others, table by table."""
+    stored = pd.DataFrame(read_records(FILE))
+    frame = stored.pivot_table(index="table", columns="method", values="full_nll")
+    frame["ridge or lasso"] = frame[["ridge", "lasso"]].min(axis=1)
+    lines = []
+    for other in ("islab-0.1", "boosting", "ridge or lasso", *SETTINGS):
+        if other in frame:
+            known = frame[["islab", other]].dropna()
+            apart = known["islab"] - known[other]
+            worst = f"{apart.max():+.3f} on {apart.idxmax()}"
+            lines.append(
+                f"lower than {other} on {(apart < 0).sum()} of {len(apart)}; at most {worst}"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", nargs="*", default=list(NAMES), choices=NAMES)
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
     parser.add_argument("--summary", action="store_true", help="print what is stored and stop")
+    parser.add_argument("--verdict", action="store_true", help="compare what is stored and stop")
     parser.add_argument("--results", type=Path, default=FILE, help="JSON lines to add to")
     arguments = parser.parse_args()
-    if arguments.summary:
-        print(summary())
+    if arguments.summary or arguments.verdict:
+        print(summary() if arguments.summary else verdict())
         return
     done = {(record["table"], record["method"]) for record in read_records(arguments.results)}
     for name in arguments.tables:
