@@ -166,6 +166,23 @@ def test_the_table_has_the_numbers_of_the_summary(classifier):
     assert "odds ratio" in table
 
 
+def test_of_many_lines_of_effects_the_first_are_open():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 60))
+    y = x.sum(axis=1) + 0.1 * rng.normal(size=200)
+    model = ISLaBRegressor(
+        hidden_layer_sizes=(), posterior="independent", n_draws=20, random_state=0
+    ).fit(x, y)
+    n_lines = len(model.summary(x).effects)
+    page = render_report(model, x, n_draws=10)
+    page = page[page.index('id="effect-table"') : page.index('id="paths"')]
+    first, rest = page.split("<details>")
+    assert n_lines > 35
+    assert first.count('scope="row"') == 30
+    assert rest.count('scope="row"') == n_lines - 30
+    assert f"<summary>{n_lines - 30} more lines</summary>" in rest
+
+
 def test_bars_of_a_row_lead_from_the_typical_row_to_its_prediction(classifier):
     X, _ = hostile_table()
     page = render_report(classifier, X, rows=[7], n_draws=10)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from islab.core.sparse import SparseNetwork
 
 MOST_LINES = 100
+MOST_OPEN = 30  # lines of effects before the rest is folded away
 MOST_COVARIATES = 40
 MOST_SETTINGS = 40
 MODELS = {
@@ -140,6 +141,7 @@ def render_report(
         summary=summary,
         effects=effects_of(everything, summary.effects, training_ranges(model.columns_)),
         table=lines,
+        n_open=MOST_OPEN if len(lines) > MOST_OPEN + 5 else len(lines),
         n_lines=sum(line is not None for line, _ in lines),
         network=network,
         classes=[printable(str(name)) for name in _classes(model)],
