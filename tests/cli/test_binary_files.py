@@ -46,6 +46,29 @@ def write(table, path):
 KINDS = ["data.xlsx", "data.feather", "data.parquet", "data.arrow"]
 
 
+@pytest.mark.parametrize("name", ["data.feather", "data.parquet", "data.arrow"])
+def test_text_that_is_not_utf_8_is_refused_with_the_file(tmp_path, name):
+    import pyarrow as arrow
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    buffers = [
+        None,
+        *map(arrow.py_buffer, (np.array([0, 2, 4], np.int32).tobytes(), b"ok\xff\xfe")),
+    ]
+    table = arrow.table({"code": arrow.Array.from_buffers(arrow.string(), 2, buffers)})
+    match name.rpartition(".")[2]:
+        case "parquet":
+            arrow.parquet.write_table(table, tmp_path / name)
+        case "feather":
+            arrow.feather.write_feather(table, tmp_path / name)
+        case _:
+            with arrow.ipc.new_stream(tmp_path / name, table.schema) as stream:
+                stream.write_table(table)
+    with pytest.raises(ValueError, match=f"{name}', which cannot be read as .*UTF8"):
+        read_table(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_gives_the_table_back(tmp_path, name):
     found = read_table(write(TABLE, tmp_path / name), {"code": ("NA",)})

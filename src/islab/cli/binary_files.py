@@ -23,7 +23,7 @@ def read_parquet(path: Path, n_rows: int) -> Iterator[pd.DataFrame]:
     parquet = needed("pyarrow.parquet", "Reading Parquet files")
     try:
         for batch in parquet.ParquetFile(path).iter_batches(n_rows):
-            yield batch.to_pandas(date_as_object=False)
+            yield _frame(batch)
     except Exception as error:  # damaged metadata raise whatever the first use of them meets
         raise ValueError(f"Got {str(path)!r}, which cannot be read as Parquet: {error}") from error
 
@@ -36,15 +36,21 @@ def read_arrow(path: Path) -> Iterator[pd.DataFrame]:
             if file.read(6) == b"ARROW1":
                 reader = ipc.open_file(str(path))
                 for number in range(reader.num_record_batches):
-                    yield reader.get_batch(number).to_pandas(date_as_object=False)
+                    yield _frame(reader.get_batch(number))
                 return
             file.seek(0)
             for batch in ipc.open_stream(file):
-                yield batch.to_pandas(date_as_object=False)
+                yield _frame(batch)
     except Exception as error:
         raise ValueError(
             f"Got {str(path)!r}, which cannot be read as Feather or Arrow: {error}"
         ) from error
+
+
+def _frame(batch: Any) -> pd.DataFrame:
+    """The rows of a batch whose text is UTF-8; other text would fail at its first use."""
+    batch.validate(full=True)
+    return batch.to_pandas(date_as_object=False)
 
 
 def read_excel(
