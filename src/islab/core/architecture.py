@@ -134,8 +134,8 @@ class Architecture:
     @property
     def kernel(self) -> families.Kernel | None:
         """The compiled version of the activation that all layers share, if there is one."""
-        named = isinstance(self.activation, str)
-        return families.activation(self.activation).kernel if named else None
+        name = self.activation
+        return families.activation(name).kernel if isinstance(name, str) else None
 
     @property
     def piecewise_linear(self) -> bool:

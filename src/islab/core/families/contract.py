@@ -43,11 +43,12 @@ def check(family: Any) -> None:
 
 def _missing(family: Likelihood | Activation) -> list[str]:
     base: Any = Likelihood if isinstance(family, Likelihood) else Activation
-    attributes, methods = ["javascript"], ACTIVATION_NEEDS
+    attributes: tuple[str, ...] = ("javascript",)
+    methods: tuple[str, ...] = ACTIVATION_NEEDS
     if isinstance(family, Likelihood):
-        attributes, methods = ["javascript", "target", "words"], LIKELIHOOD_NEEDS
+        attributes, methods = (*attributes, "target", "words"), LIKELIHOOD_NEEDS
         if getattr(family, "target", None) != "classes":
-            attributes, methods = [*attributes, "python_share"], (*methods, "variance_expression")
+            attributes, methods = (*attributes, "python_share"), (*methods, "variance_expression")
     own = type(family)
     return [name for name in attributes if not hasattr(family, name)] + [
         f"{name}()" for name in methods if getattr(own, name) is getattr(base, name)
