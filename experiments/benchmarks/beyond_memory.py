@@ -1,8 +1,9 @@
 """The memory of fits of Parquet files of different size: it should not grow with them.
 
-Each fit runs in a process of its own, whose largest resident memory is printed.
+Each fit runs in a process of its own, whose largest resident memory is printed beside that of a
+process that has imported the package, and stored in ``results/beyond_memory.json``.
 
-    python -m experiments.benchmarks.beyond_memory --gigabytes 0.25 1
+    python -m experiments.benchmarks.beyond_memory --gigabytes 0.1 0.5 1
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 ROWS_OF_A_FILE, COLUMNS = 500_000, 20
+FILE = Path(__file__).parent / "results" / "beyond_memory.json"
 BYTES = ROWS_OF_A_FILE * COLUMNS * 8
 
 
@@ -41,18 +43,24 @@ def fit(folder: Path) -> dict[str, float]:
     from islab import Batches, ISLaBRegressor
 
     warnings.simplefilter("ignore")
-    start = time.process_time()
+    imported, start = megabytes(), time.process_time()
     model = ISLaBRegressor(random_state=0).fit(Batches(sorted(folder.glob("*.parquet"))), "y")
     return {
         "rows": model.posterior_.all_rows.n_rows,
         "seconds": time.process_time() - start,
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "imported": imported,
+        "megabytes": megabytes(),
     }
+
+
+def megabytes() -> float:
+    """The largest resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--gigabytes", nargs="+", type=float, default=[0.25, 1.0])
+    parser.add_argument("--gigabytes", nargs="+", type=float, default=[0.1, 0.5, 1.0])
     parser.add_argument("--fit", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.fit is not None:
@@ -65,9 +73,12 @@ def main() -> None:
             command = [sys.executable, "-m", "experiments.benchmarks.beyond_memory", "--fit", name]
             run = subprocess.run(command, check=True, capture_output=True, text=True)
         found = json.loads(run.stdout.splitlines()[-1])
+        kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+        FILE.write_text(json.dumps(kept | {f"{size:.2f}": found}, indent=2) + "\n")
         print(
             f"{size:5.2f} GB of Parquet, {found['rows']:10,.0f} rows: {found['seconds']:6.1f} s of "
-            f"CPU, largest memory {found['megabytes']:,.0f} MB",
+            f"CPU, largest memory {found['megabytes']:,.0f} MB "
+            f"({found['imported']:,.0f} MB after imports)",
             flush=True,
         )
 

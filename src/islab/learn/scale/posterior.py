@@ -1,9 +1,10 @@
 """A posterior whose structures come from some rows and whose weights come from all of them.
 
-Chains have drawn structures given some rows. Every distinct one, or the most frequent if there are
-many, gets the posterior of its weights given all rows. Structures are reweighted by what the other
-rows say: the ratio of their Laplace evidences given all rows and given those that the chains had.
-Draws are then compared with the exact posterior density by importance weights.
+Chains have drawn structures given some rows. Those that are most frequent, and under which other
+rows are most probable, get the posterior of their weights given ever more rows, and then all. They
+are reweighted by what the other rows say: the ratio of their Laplace evidences given all rows and
+given those that the chains had. Draws are then compared with the exact posterior density by
+importance weights.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from islab.learn.scale.reading import readable
 from islab.learn.scale.weights import Climb, Structures, climb, see_all
 
 MOST_VISITED = 8  # structures of each chain
-MOST_GIVEN_ALL = 2  # of them, those under which other rows are most probable
+MOST_GIVEN_ALL = 3  # of them, those under which other rows are most probable
 FIRST_PASSES = 4  # over the rows of the chains
 MOST_PASSES, LAST_PASSES = 6, 4  # over all rows, and after edges were dropped
 SMALLEST_SHARE = 1e-3
@@ -100,61 +101,33 @@ def posterior_of_all(
     limits = sample.limits
     forced = np.zeros(0, np.intp) if limits is None else limits.forced(architecture)
     visits = [_most_visited(chain, MOST_VISITED, rng) for chain in grown.chains]
-    structures = Structures.of([each.chain for each in visits], architecture, likelihood, df)
-    owner = np.repeat(np.arange(len(visits)), [len(each) for each in visits])
-    own_rows = ArrayRows(grown.rows, n_jobs)
-    before = climb(structures, own_rows, FIRST_PASSES)
-    read, alpha = readable(
-        structures,
-        before,
-        owner,
-        grown.chains,
-        own_rows,
-        price=reading.price,
-        threshold=reading.threshold,
-        forced=forced,
-    )
-    shares = np.concatenate([each.shares for each in visits])
-    prior = np.log(shares) - np.array([each.evidence for each in before])
-    structures = structures.at([each.mode for each in before])
-    others = ArrayRows(rows_of(sample, slice(grown.rows.n_rows, sample_sizes()[0])), n_jobs)
-    density = others.total(LogLikelihoods(structures.networks, structures.noise, likelihood))
-    kept = _best(density, owner)
-    structures = Structures.joined([structures.take(kept), read])
-    owner, prior = np.append(owner[kept], len(visits)), np.append(prior[kept], 0.0)
+    start = Structures.of([each.chain for each in visits], architecture, likelihood, df)
+    chosen = _chosen(start, visits, grown, sample, reading, forced, n_jobs)
     some_rows = [n for n in sample_sizes() if 2 * n <= rows.n_rows]
     levels = [ArrayRows(rows_of(sample, slice(0, n)), n_jobs) for n in some_rows]
-    found = _given_all(structures, [*levels, rows], prior, owner)
-    found = _without_unneeded(found, rows, forced)
-
-    drawn = [
+    found = _without_unneeded(_given_all(chosen, [*levels, rows]), rows, forced)
+    chains = [
         replace(_draws(found, np.flatnonzero(found.owner == number), n_draws, rng), moves=c.moves)
         for number, c in enumerate(grown.chains)
     ]
-    read_draws = _drawn(found, [len(found.shares) - 1], [n_draws], rng)
+    read = _drawn(found, [len(found.shares) - 1], [n_draws], rng)
     some = rows_of(sample, slice(None, None, 1 + sample.n_rows // ROWS_COMPARED))
-    by_row = [_densities(architecture, likelihood, each, some) for each in drawn]
-    densities = np.array([_mean_density(each) for each in by_row])
-    weights = stacking_weights(densities)
-    largest = densities.max(axis=0)
-    mixed = largest + np.log(weights @ np.exp(densities - largest))
-    lost = mixed - _mean_density(_densities(architecture, likelihood, read_draws, some))
+    by_draw = [_densities(architecture, likelihood, each, some) for each in (*chains, read)]
+    weights, price = _weighed(np.array([_mean_density(each) for each in by_draw]))
     return SampledPosterior(
         architecture=architecture,
         likelihood=likelihood,
-        chains=tuple(drawn),
+        chains=tuple(chains),
         chain_weights=weights,
-        network=_network(architecture, likelihood, read, alpha, read_draws),
-        price=ReadingPrice(
-            float(lost.sum()), float(lost.std() * np.sqrt(some.n_rows)), some.n_rows
-        ),
-        mixing=_mixing(architecture, drawn, some, by_row),
+        network=_network(architecture, likelihood, read, chosen.alpha),
+        price=price,
+        mixing=_mixing(architecture, chains, some, by_draw[:-1]),
         all_rows=AllRows(
             n_rows=rows.n_rows,
             n_sampled=grown.rows.n_rows,
             n_structures=len(found.shares) - 1,
             promised=max(each.found.promised for each in found.climbs),
-            pareto_k=_checked(architecture, likelihood, drawn, rows),
+            pareto_k=_checked(architecture, likelihood, chains, rows),
         ),
         n_weights_initial=architecture.n_weights,
     )
@@ -187,6 +160,65 @@ def _most_visited(chain: ChainDraws, most: int, rng: np.random.Generator) -> _Vi
 
 
 @dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Structures that all rows shall give weights, the readable one at the end.
+
+    Attributes
+    ----------
+    structures : Structures
+        At their modes given the rows of the chains.
+    prior : (structures,)
+        Log shares of the draws, less the evidence of the rows that the chains had.
+    owner : (structures,)
+        The chain of each; the readable network counts as one more.
+    alpha : (edges,)
+        Inclusion probabilities of the readable network's weights.
+    """
+
+    structures: Structures
+    prior: Float
+    owner: Index
+    alpha: Float
+
+
+def _chosen(
+    structures: Structures,
+    visits: Sequence[_Visits],
+    grown: Grown,
+    sample: Problem,
+    reading: Reading,
+    forced: Index,
+    n_jobs: int | None,
+) -> _Chosen:
+    """Of each chain the structures under which rows that it did not see are most probable."""
+    owner = np.repeat(np.arange(len(visits)), [len(each) for each in visits])
+    rows = ArrayRows(grown.rows, n_jobs)
+    climbs = climb(structures, rows, FIRST_PASSES)
+    read, alpha = readable(
+        structures,
+        climbs,
+        owner,
+        grown.chains,
+        rows,
+        price=reading.price,
+        threshold=reading.threshold,
+        forced=forced,
+    )
+    shares = np.concatenate([each.shares for each in visits])
+    prior = np.log(shares) - np.array([each.evidence for each in climbs])
+    found = structures.at([each.mode for each in climbs])
+    others = ArrayRows(rows_of(sample, slice(grown.rows.n_rows, sample_sizes()[0])), n_jobs)
+    density = others.total(LogLikelihoods(found.networks, found.noise, found.likelihood))
+    kept = _best(density, owner)
+    return _Chosen(
+        structures=Structures.joined([found.take(kept), read]),
+        prior=np.append(prior[kept], 0.0),
+        owner=np.append(owner[kept], len(visits)),
+        alpha=alpha,
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class _Found:
     """Structures given all rows.
 
@@ -215,10 +247,9 @@ def _best(scores: Float, owner: Index) -> Index:
     return np.sort(np.array(kept, dtype=np.intp))
 
 
-def _given_all(
-    structures: Structures, levels: Sequence[Rows], prior: Float, owner: Index
-) -> _Found:
+def _given_all(chosen: _Chosen, levels: Sequence[Rows]) -> _Found:
     """Modes given ever more rows; structures that fall far behind the best of their chain go."""
+    structures, prior, owner = chosen.structures, chosen.prior, chosen.owner
     for rows in levels:
         climbs = structures.climbs()
         kept = list(range(len(climbs)))
@@ -309,14 +340,14 @@ def _drawn(
 
 
 def _network(
-    architecture: Architecture, likelihood: str, read: Structures, alpha: Float, drawn: ChainDraws
+    architecture: Architecture, likelihood: str, read: ChainDraws, alpha: Float
 ) -> SparseNetwork:
     """The readable network with the draws of its weights."""
-    weights = drawn.weights.reshape(drawn.n_draws, -1)  # their slots rise
+    weights = read.weights.reshape(read.n_draws, -1)
     return SparseNetwork.from_draws(
         architecture,
-        np.sort(read.networks.slots),
-        KeptDraws(weights, drawn.biases, drawn.noise),
+        read.slots[: weights.shape[1]],  # the same in each draw, and rising
+        KeptDraws(weights, read.biases, read.noise),
         alpha=alpha,
         likelihood=likelihood,
         n_weights_initial=architecture.n_weights,
@@ -343,6 +374,15 @@ def _mean_density(by_draw: Float) -> Float:
     """Log density of each row, averaged over draws."""
     largest = by_draw.max(axis=0)
     return largest + np.log(np.exp(by_draw - largest).mean(axis=0))
+
+
+def _weighed(densities: Float) -> tuple[Float, ReadingPrice]:
+    """Shares of the chains, and what the readable network loses: its density is the last."""
+    *chains, read = densities
+    weights, largest = stacking_weights(np.array(chains)), np.max(chains, axis=0)
+    lost = largest + np.log(weights @ np.exp(chains - largest)) - read
+    n_rows = len(lost)
+    return weights, ReadingPrice(float(lost.sum()), float(lost.std() * np.sqrt(n_rows)), n_rows)
 
 
 def _mixing(
