@@ -62,6 +62,16 @@ def test_what_code_prints_stands_below_it(run_code):
     assert run_code.run_page(page, "page").markdown.endswith("```{ .text .output }\n2\n```\n")
 
 
+def test_long_sentences_that_code_prints_are_wrapped_and_tables_are_not(run_code):
+    words, table = "  " + "word " * 40, "column  " * 20
+    page = f"```python run\nprint({words!r})\nprint({table!r})\n```\n"
+    output = run_code.run_page(page, "page").markdown.partition(".output }\n")[2]
+    lines = output.removesuffix("\n```\n").splitlines()
+    assert lines[-1] == table.rstrip()
+    assert " ".join(lines[:-1]).split() == words.split()
+    assert all(line.startswith("  word") and len(line) <= 100 for line in lines[:-1])
+
+
 def test_a_figure_is_linked_and_returned(run_code):
     page = "```python run\nimport matplotlib.pyplot as plt\n_ = plt.figure(figsize=(1, 1))\n```"
     run = run_code.run_page(page, "page")

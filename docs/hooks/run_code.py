@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ FENCE = re.compile(
     r"^```(?P<language>python|console) (?P<how>run|raises)\n(?P<code>.*?)^```$", re.M | re.S
 )
 SECONDS = 120
+WIDTH = 100
 OF_THE_POSTERIOR = "Got (chains that disagree|a readable network that predicts worse)"
 
 
@@ -56,7 +58,7 @@ def run_page(markdown: str, stem: str) -> Run:
         printed = _python(code, names, fails=how == "raises")
         shown = [_block("python", code)]
         if printed:
-            shown.append(_block("{ .text .output }", printed))
+            shown.append(_block("{ .text .output }", _wrapped(printed)))
         for figure in _drawn():
             run.figures.append(figure)
             shown.append(f"![Figure]({stem}-{len(run.figures)}.svg)")
@@ -125,6 +127,25 @@ def _drawn() -> list[bytes]:
         figures.append(file.getvalue())
     plt.close("all")
     return figures
+
+
+def _wrapped(printed: str) -> str:
+    """Long sentences in several lines; lines of tables, which have gaps, stay whole and scroll."""
+    lines = []
+    for line in printed.splitlines():
+        words = line.strip()
+        indent = line[: len(line) - len(line.lstrip())]
+        if len(line) > WIDTH and "  " not in words:
+            lines += textwrap.wrap(
+                words,
+                WIDTH,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_long_words=False,
+            )
+        else:
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _block(language: str, text: str) -> str:
