@@ -30,7 +30,7 @@ FENCE = re.compile(
     r"^```(?P<language>python|console) (?P<how>run|raises)\n(?P<code>.*?)^```$", re.M | re.S
 )
 SECONDS = 120
-WIDTH = 100
+WIDTH = 92
 OF_THE_POSTERIOR = "Got (chains that disagree|a readable network that predicts worse)"
 
 
