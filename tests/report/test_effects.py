@@ -57,7 +57,7 @@ def test_a_curve_and_its_band_are_those_of_the_effect(everything):
 def test_of_many_outputs_the_three_largest_effects_have_bands():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
-    y = x[:, :1] * np.array([1.0, -5.0, 0.2, 4.0, 3.0]) + 0.1 * rng.normal(size=(200, 5))
+    y = x[:, :1] * np.array([1.0, -5.0, 0.2, 4.0, 3.0]) + 2 * rng.normal(size=(200, 5))
     model = ISLaBRegressor(
         hidden_layer_sizes=(), max_epochs=60, n_restarts=1, random_state=0, posterior="independent"
     ).fit(x, y)
