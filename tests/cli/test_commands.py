@@ -362,6 +362,17 @@ def test_the_report_is_opened_by_itself_only_where_somebody_watches(
     assert islab.cli.demo.is_watched() is watched
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_fit_shows_a_progress_bar_on_a_terminal_only(
+    folder, tmp_path, capsys, monkeypatch, terminal
+):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    arguments = ["--target", "state", "--drop", "price", *QUICK, "-o", tmp_path / "m"]
+    code, _, said = run(capsys, "fit", folder / "data.csv", *arguments)
+    assert code == 0
+    assert ("islab: 100%|" in said or "sampling: " in said) is terminal
+
+
 @pytest.mark.parametrize(("found", "words"), [(True, "opened"), (False, "no browser was found")])
 def test_demo_opens_its_report_where_there_is_a_browser(
     capsys, monkeypatch, tmp_path, found, words

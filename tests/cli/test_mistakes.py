@@ -271,7 +271,7 @@ def test_a_word_among_numbers_is_missing_with_a_warning(capsys, tmp_path, table)
     path = unusable(table, tmp_path / "data.csv", "x" * 1_000_000)
     code, _, err = run(capsys, "fit", path, *STRICT[:2], *QUICK, "-o", tmp_path / "m")
     assert code == 0
-    said = [line for line in err.splitlines() if "is no number and counted as missing" in line]
+    said = [line for line in err.splitlines() if "is no number and counts as missing" in line]
     assert len(said) == 1
     assert "in column 'noise'" in said[0]
     assert len(said[0]) < 500

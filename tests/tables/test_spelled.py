@@ -32,6 +32,10 @@ def test_words_among_numbers_are_missing_and_said_in_one_warning():
     np.testing.assert_array_equal(covariates[:, 1], missing)
     np.testing.assert_array_equal(covariates[~missing, 0], np.flatnonzero(~missing))
     np.testing.assert_array_equal(covariates[:, 2:], covariates[:, :2])
+    # What training said is not repeated; other words are named.
+    np.testing.assert_array_equal(encoder.encode(table), covariates)
+    with pytest.warns(UserWarning, match=r"Got 'n\.n\.' in column 'age', which is no number"):
+        encoder.encode(table.assign(age=table["age"].replace("unknown", "n.n.")))
 
 
 def test_a_later_word_is_missing_where_training_had_gaps():
@@ -172,7 +176,7 @@ def test_an_amount_in_another_unit_is_no_number(odd):
     encoder, _ = learn(pd.DataFrame({"x": values}))
     with pytest.raises(ValueError, match=re.escape(f"Got {odd!r} in column 'x'")):
         encoder.encode(pd.DataFrame({"x": [odd]}))
-    with pytest.warns(TableWarning, match="which is no number and counted as missing"):
+    with pytest.warns(TableWarning, match="which is no number and counts as missing"):
         assert learn(pd.DataFrame({"x": [*values, odd]}))[1].shape == (41, 1)
 
 

@@ -57,7 +57,7 @@ def _number(record: NumberRecord | TrendRecord) -> Number:
         if not tails.low < tails.high:
             raise ValueError(f"column {record.name!r} has tails that overlap")
     fields = (record.fill, record.low, record.high, record.indicator, record.gaps, tails)
-    return Number(record.name, *fields, record.unit)
+    return Number(record.name, *fields, record.unit, tuple(record.words))
 
 
 def _category(record: CategoryRecord | WeekdayRecord) -> Category:

@@ -20,6 +20,7 @@ Record = TypeVar("Record", bound=Struct)
 
 MOST_LAYERS = 1000
 MOST_LEVELS = 1002  # the limit of fits, the others and the missing one
+MOST_WORDS = 1000
 MOST_NESTED = 4
 MOST_DRAWS = 1_000_000
 
@@ -46,6 +47,7 @@ class TrendRecord(Struct):
     gaps: bool = False
     tails: TailsRecord | None = None
     unit: Annotated[str, Meta(max_length=20)] = ""
+    words: Annotated[list[str], Meta(max_length=MOST_WORDS)] = []
 
 
 class NumberRecord(TrendRecord, tag_field="kind", tag="number"):

@@ -26,7 +26,14 @@ from islab.tables.categories import Category, learn_category
 from islab.tables.dates import Moment, learn_moment
 from islab.tables.leaks import Variable, leaks
 from islab.tables.left_out import LeftOut, ids, reason_to_leave_out
-from islab.tables.numbers import LEAST_SPREAD, Number, learn_number, too_large
+from islab.tables.numbers import (
+    LEAST_SPREAD,
+    MOST_WORDS,
+    Number,
+    learn_number,
+    remark_on_words,
+    too_large,
+)
 from islab.tables.orders import Ordered, has_order, learn_ordered
 from islab.tables.reading import (
     Column,
@@ -255,8 +262,7 @@ def learn_columns(
             column = read_column(source, name)
             reason = names_of_rows.get(place)
             variable = _learn_variable(column, name, reason, missing, sample_weight)
-            said: list[str] = []
-            parts.append(variable.encode(column, said))
+            parts.append(variable.encode(column, []))
         except UnusableKind as error:
             found.variables.append(LeftOut(name, error.words))
             continue
@@ -264,8 +270,8 @@ def learn_columns(
             found.problems[name] = str(error)
             continue
         found.variables.append(variable)
-        if said:
-            found.remarks[name] = said[0]
+        if isinstance(variable, Number) and variable.words:
+            found.remarks[name] = remark_on_words(name, variable.words)[0]
         if isinstance(column, np.ndarray) and np.isnan(column).all():
             found.empty.append(name)
     return found._replace(covariates=np.concatenate(parts, axis=1))
@@ -280,8 +286,9 @@ def _learn_variable(
     if isinstance(column, Labels):
         return _learn_text(column, name, missing, sample_weight)
     check_cells(column, name, missing)
-    learn = learn_moment if isinstance(column, Days) else learn_number
-    return learn(column, name, sample_weight)
+    if isinstance(column, Days):
+        return learn_moment(column, name, sample_weight)
+    return learn_number(column, name, sample_weight)
 
 
 def _learn_text(
@@ -293,7 +300,8 @@ def _learn_text(
         if amounts.words and missing == "error":
             raise text_among_numbers(column, amounts.words, name)
         check_cells(amounts.values, name, missing)
-        return replace(learn_number(amounts.values, name, sample_weight), unit=amounts.unit)
+        number, words = learn_number(amounts.values, name, sample_weight), amounts.words
+        return replace(number, unit=amounts.unit, words=words[:MOST_WORDS])
     if dated is not None:
         check_cells(dated[0], name, missing)
         return replace(learn_moment(dated[0], name, sample_weight), spelling=dated[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ MISSING_LEVEL = MISSING_TEXT
 NOTHING_TO_LEARN = "nothing can be learned from it"
 LEAST_SPREAD = 1e-12
 HALF = 0.5
+MOST_WORDS = 1000
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Number:
     gaps: bool = False  # whether values were missing in training, but too few for a covariate
     tails: Tails | None = None  # beyond the usual range, if training had numbers far outside it
     unit: str = ""  # that text in the column spells besides its numbers, such as $ or kg
+    words: tuple[str, ...] = ()  # cells of training that were no numbers and counted as missing
 
     @property
     def constant(self) -> bool:
@@ -67,7 +70,7 @@ class Number:
 
     def encode(self, column: Column, remarks: list[str]) -> Float:
         """The covariates of the variable, (rows, covariates); remarks on what is new are added."""
-        values = self.numbers(column, remarks)
+        values: Float = self.numbers(column, remarks)
         if self.tails is not None:
             values = self.tails.shorten(values)
         missing = np.isnan(values)
@@ -99,25 +102,29 @@ class Number:
         scale = [(self.high - self.low) / 2 if two else np.nan]
         return [*scale, HALF] if self.indicator else scale
 
-    def numbers(self, column: Column, remarks: list[str]) -> Float:
+    def numbers(self, column: Column, remarks: list[str]) -> NDArray[np.float64]:
         """The column's numbers, NaN where missing; remarks on words that count so are added."""
         if isinstance(column, Days):
             raise wrong_kind("dates", self.name, "numbers")
         if not isinstance(column, Labels):
             return column
         if self.constant:
-            return np.where(column.codes == -1, np.nan, self.fill)
+            return np.where(column.codes == -1, np.nan, self.fill).astype(np.float64)
         found = amounts_in(column, self.unit)
         if found.words and not (self.indicator or self.gaps):
             raise text_among_numbers(column, found.words, self.name)
-        if found.words:
-            words = "is no number" if len(found.words) == 1 else "are no numbers"
-            remarks.append(
-                f"Got {listed([repr(word) for word in found.words])} in column {self.name!r}, "
-                f"which {words} and counted as missing."
-            )
+        remarks += remark_on_words(self.name, [w for w in found.words if w not in self.words])
         check_cells(found.values, self.name, missing="impute")
         return found.values
+
+
+def remark_on_words(name: str, words: Sequence[str]) -> list[str]:
+    """What is said of cells that are no numbers, if there are any."""
+    if not words:
+        return []
+    rest = "is no number and counts" if len(words) == 1 else "are no numbers and count"
+    found = listed([repr(word) for word in words])
+    return [f"Got {found} in column {name!r}, which {rest} as missing."]
 
 
 def fewest_rows(n_rows: float) -> float:
