@@ -79,11 +79,11 @@ def test_an_interrupted_fit_goes_on_to_be_the_whole_one(few_seen, tmp_path, monk
     whole = ISLaBRegressor(**QUICK).fit(x, y)
     original, calls = Growth._structure_density, []
 
-    def stopped(self, chains):
-        calls.append(len(chains))
-        if len(calls) == 1:
+    def stopped(self, structures):
+        calls.append(len(structures))
+        if len(calls) == 2:
             raise KeyboardInterrupt
-        return original(self, chains)
+        return original(self, structures)
 
     monkeypatch.setattr(Growth, "_structure_density", stopped)
     params = QUICK | {"checkpoint": tmp_path}

@@ -8,14 +8,12 @@ from islab.core.posterior import Posterior
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior
 from islab.learn.scale import growing
-from islab.learn.scale.growing import Growth, set_apart, sizes
+from islab.learn.scale.growing import Growth, first_size, set_apart
 
 
 def test_larger_networks_begin_on_more_rows():
-    assert sizes(20_000, 9) == [2500, 5000, 10_000, 20_000]
-    assert sizes(20_000, 30) == [6000, 12_000]
-    assert sizes(20_000, 200) == [20_000]
-    assert sizes(700, 9) == [700]
+    assert [first_size(20_000, n_weights) for n_weights in (9, 30, 200)] == [2500, 6000, 20_000]
+    assert first_size(700, 9) == 700
 
 
 def test_rows_to_compare_on_are_not_seen():
@@ -46,21 +44,32 @@ def networks(growth):
 
 
 @pytest.mark.parametrize(
-    ("gains", "kept"), [([0.1, 0.1], 400), ([0.1, -0.1], 200), ([0.0005], 200), ([-0.1], 100)]
+    ("gains", "kept"),
+    [
+        ([-0.2, 0.1, 0.002], 400),
+        ([0.3, 0.1, -0.1], 200),
+        ([0.0, 0.0005], 200),
+        ([0.0, -0.1], 100),
+        ([0.0, 0.1, 0.1, 0.1, 0.0], 400),
+    ],
 )
-def test_rows_are_doubled_while_that_helps(growth, networks, monkeypatch, gains, kept):
-    """The chains of the last rows are kept unless they are worse."""
+def test_chains_go_on_while_that_helps(growth, networks, monkeypatch, gains, kept):
+    """On twice the rows after any gain, on the same ones after a large one.
+
+    The first gain is that over what variational runs found. The last chains are kept unless they
+    are worse.
+    """
     density = iter(np.cumsum([0.0, *gains]))
     asked = []
 
-    def density_of(self, chains):
-        asked.append(len(chains))
+    def density_of(self, structures):
+        asked.append(len(structures))
         return np.full(100, next(density))
 
     monkeypatch.setattr(Growth, "_structure_density", density_of)
     found = growth.run(networks)
     assert found.rows.n_rows == kept
-    assert len(asked) == len(gains) + 1
+    assert asked == [2] + [6] * len(gains)
     assert [chain.n_draws for chain in found.chains] == [4, 4]
 
 
@@ -69,7 +78,7 @@ def test_an_interrupt_keeps_what_fewer_rows_gave_if_asked_to(growth, networks, m
 
     def interrupted(self, chains):
         calls.append(len(chains))
-        if len(calls) == 2:
+        if len(calls) == 3:
             raise KeyboardInterrupt
         return np.zeros(100)
 
@@ -92,5 +101,6 @@ def test_structures_that_fit_better_have_the_higher_density(growth, networks):
         object.__setattr__(chain, "slots", chain.slots[:0])
         object.__setattr__(chain, "weights", chain.weights[:0])
         object.__setattr__(chain, "ends", np.zeros(3, dtype=np.intp))
-    better = growth._structure_density(chains).mean() - growth._structure_density(empty).mean()
+    full, none = (growth._structure_density(growth._last(each)) for each in (chains, empty))
+    better = full.mean() - none.mean()
     assert better > 0.2  # log(2) / 2 is what the line tells

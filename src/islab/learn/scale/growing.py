@@ -2,7 +2,8 @@
 
 Variational runs, whose steps cost the same whatever the number of rows, have found networks on all
 rows that chains may see; chains begin on as many as networks of that size need. Those on twice the
-rows go on from where the ones before stood. Both sets of structures get their
+rows go on from where the ones before stood, and where there are no more rows chains go on if they
+have gained much. Both sets of structures get their
 weights from the same rows, and are compared by the log density of rows that neither has seen, so
 that what is compared is structure alone.
 """
@@ -19,6 +20,7 @@ import numpy as np
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 from islab.core.chain_draws import ChainDraws
+from islab.core.drawn import DrawnNetworks
 from islab.core.sparse import SparseNetwork
 from islab.learn.checkpoint import Checkpoint, close, own_folder
 from islab.learn.engines.base import Problem
@@ -41,6 +43,7 @@ STEPS, MORE_STEPS = (40, 20), (20, 12)  # of warm-up and then draws, on the firs
 STRUCTURES_COMPARED = 3  # of each chain
 PASSES = 3
 SMALLEST_GAIN = 0.001  # nats a row
+MUCH_GAIN, MOST_ROUNDS = 0.005, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,15 +102,17 @@ class Growth:
         starts = [Start.at(network, self.architecture) for network in networks]
         folder = self._folder(starts)
         best: Grown | None = None
-        before: Float = np.zeros(self.fresh.n_rows)
-        tried = sizes(self.seen.n_rows, max(len(start.slots) for start in starts))
-        plan = [STEPS, *[MORE_STEPS] * (len(tried) - 1)]
-        with SamplingBar(len(starts) * int(np.sum(plan)), enabled=self.verbose) as bar:
-            for size, steps in zip(tried, plan, strict=True):
+        before: Float | None = None
+        most = min(self.seen.n_rows, MOST_ROWS)
+        size = first_size(most, max(len(start.slots) for start in starts))
+        with SamplingBar(len(starts) * MOST_ROUNDS * sum(STEPS), enabled=self.verbose) as bar:
+            for number in range(MOST_ROUNDS):
                 rows = rows_of(self.seen, slice(0, size))
                 try:
-                    chains = self._chains(rows, starts, steps, folder, bar)
-                    density = self._structure_density(chains)
+                    if before is None:
+                        before = self._structure_density(self._at(starts))
+                    chains = self._chains(rows, starts, number, folder, bar)
+                    density = self._structure_density(self._last(chains))
                 except KeyboardInterrupt:
                     if best is None or not self.keep_interrupted:
                         raise
@@ -116,8 +121,10 @@ class Growth:
                 gain = density - before
                 if best is None or gain.mean() > 0:
                     best = Grown(rows, chains)
-                if size > tried[0] and _no_better(gain):
+                can_grow = 2 * size <= most
+                if (number and _no_better(gain)) or (not can_grow and gain.mean() <= MUCH_GAIN):
                     break
+                size = 2 * size if can_grow else size
                 starts = [Start(**chain.state(chain.n_draws - 1)) for chain in chains]
                 before = density
         assert best is not None
@@ -128,16 +135,19 @@ class Growth:
         self,
         rows: Problem,
         starts: Sequence[Start],
-        steps: tuple[int, int],
+        number: int,
         folder: Path | None,
         bar: SamplingBar,
     ) -> list[ChainDraws]:
         samplers = []
-        seeds = chain_seeds(self.seed + rows.n_rows, len(starts))
-        for number, (start, seed) in enumerate(zip(starts, seeds, strict=True)):
+        seeds = chain_seeds(self.seed + number, len(starts))
+        for chain_number, (start, seed) in enumerate(zip(starts, seeds, strict=True)):
             chain = make_chain(rows, self.likelihood, self.architecture, start, seed, self.prior)
-            kept = folder and Checkpoint(folder / f"{rows.n_rows}-{number}.npz", folder.name)
+            kept = None
+            if folder is not None:
+                kept = Checkpoint(folder / f"{number}-{chain_number}.npz", folder.name)
             samplers.append(Sampler(chain, self.architecture, Effort(), kept))
+        steps = MORE_STEPS if number else STEPS
         run_side_by_side(samplers, *steps, n_jobs=self.n_jobs, report=bar.report)
         return [sampler.draws() for sampler in samplers]
 
@@ -153,10 +163,25 @@ class Growth:
             owner.update(start.weights.tobytes() + start.slots.tobytes())
         return own_folder(self.checkpoint, owner.hexdigest())
 
-    def _structure_density(self, chains: Sequence[ChainDraws]) -> Float:
-        """Log density of fresh rows, averaged over structures whose weights all seen rows gave."""
+    def _at(self, starts: Sequence[Start]) -> Structures:
+        """The structures that chains start from."""
+        networks = DrawnNetworks(
+            self.architecture,
+            np.concatenate([start.slots for start in starts]),
+            np.concatenate([start.weights for start in starts]),
+            np.cumsum([len(start.slots) for start in starts]),
+            np.array([start.bias for start in starts]),
+        )
+        noise, tau2 = (np.array([getattr(s, name) for s in starts]) for name in ("noise", "tau2"))
+        return Structures(networks, noise, tau2, self.likelihood, self.prior.df)
+
+    def _last(self, chains: Sequence[ChainDraws]) -> Structures:
+        """The structures that chains drew last."""
         last = [chain.take(np.arange(-STRUCTURES_COMPARED, 0) + chain.n_draws) for chain in chains]
-        structures = Structures.of(last, self.architecture, self.likelihood, self.prior.df)
+        return Structures.of(last, self.architecture, self.likelihood, self.prior.df)
+
+    def _structure_density(self, structures: Structures) -> Float:
+        """Log density of fresh rows, averaged over structures whose weights all seen rows gave."""
         climbs = climb(structures, ArrayRows(self.seen, self.n_jobs), PASSES)
         found = structures.at([each.mode for each in climbs])
         density = LogLikelihoods(found.networks, found.noise, self.likelihood).by_row(self.fresh)
@@ -174,13 +199,9 @@ def sample_sizes() -> tuple[int, int]:
     return MOST_ROWS + FRESH_ROWS, MORE * (MOST_ROWS + FRESH_ROWS)
 
 
-def sizes(n_rows: int, n_weights: int) -> list[int]:
-    """Numbers of rows to try for networks of so many weights."""
-    most = min(n_rows, MOST_ROWS)
-    found = [min(max(FEWEST_ROWS, ROWS_OF_A_WEIGHT * n_weights), most)]
-    while 2 * found[-1] <= most:
-        found.append(2 * found[-1])
-    return found
+def first_size(most: int, n_weights: int) -> int:
+    """Rows on which chains begin, from networks of so many weights."""
+    return min(max(FEWEST_ROWS, ROWS_OF_A_WEIGHT * n_weights), most)
 
 
 def set_apart(sample: Problem) -> tuple[Problem, Problem]:
