@@ -84,6 +84,9 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.images
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.predictions
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.startup
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.many_rows cost
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.beyond_memory
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.growth --picture docs/images/growth.svg
 
 # make reproduce NAME=wbc ARGS='--method islab --seeds 3'
 NAME ?= wbc
