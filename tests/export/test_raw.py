@@ -143,7 +143,12 @@ def test_sampled_posteriors_predict_the_same_everywhere(likelihood):
 
 @pytest.mark.parametrize("activation", [*families.activations(), ("tanh", "relu")])
 def test_every_activation_is_spelled_in_every_form(activation):
-    model = fitted("gaussian", activation=activation)
+    # The paper's recipe has no linear model to choose instead; all weights start in use.
+    network = {"training": "paper", "shrink": False, "inclusion_init": (5, 5)}
+    model = fitted("gaussian", activation=activation, **network)
+    net = model.posterior_.architecture
+    hidden = model.posterior_.mean_weights()[net.hidden_block(2).weights]
+    assert (np.abs(hidden) > 0.01).any()
     right = predicted(model)[0].mean()
     module = run_python(model.export("python", n_draws=DRAWS))
     close([[module["predict"](row)] for row in records()], right)

@@ -45,9 +45,10 @@ def used_weights(posterior):
 @pytest.mark.parametrize(
     "likelihood", ["bernoulli", "categorical", "gaussian", "poisson", "negative_binomial"]
 )
-def test_curvature_is_the_gauss_newton_matrix(likelihood, weighted, monkeypatch):
+@pytest.mark.parametrize("activation", ["tanh", ("tanh", "sigmoid")])
+def test_curvature_is_the_gauss_newton_matrix(likelihood, weighted, activation, monkeypatch):
     monkeypatch.setattr(pruning, "ROWS_AT_ONCE", 7)
-    posterior = a_posterior(likelihood)
+    posterior = a_posterior(likelihood, activation=activation)
     net, used = posterior.architecture, used_weights(posterior)
     problem = rows(posterior, weighted=weighted)
     weights = posterior.mean_weights()
