@@ -183,7 +183,7 @@ def _cost(results: Path) -> str:
                 record["task"],
                 record["method"],
                 f"{record['batch_size']:,}",
-                f"{1e3 * record['seconds_per_step']:.2f}",
+                f"{1e3 * record['seconds_per_step']:.3g}",
                 f"{record['weights']:,}",
                 f"{record['used_weights']}",
                 f"{record['file_bits'] / 1e6:.2f}",
