@@ -20,8 +20,8 @@ from islab.evaluate import evaluate
 TRUSTED_TYPES = (
     "islab.core.architecture.Architecture",
     "islab.core.architecture.Block",
+    "islab.core.chain_draws.ChainDraws",
     "islab.core.posterior.Posterior",
-    "islab.core.sampled.ChainDraws",
     "islab.core.sampled.PredictionMixing",
     "islab.core.sampled.ReadingPrice",
     "islab.core.sampled.SampledPosterior",
