@@ -22,6 +22,7 @@ TRUSTED_TYPES = (
     "islab.core.architecture.Block",
     "islab.core.chain_draws.ChainDraws",
     "islab.core.posterior.Posterior",
+    "islab.core.sampled.AllRows",
     "islab.core.sampled.PredictionMixing",
     "islab.core.sampled.ReadingPrice",
     "islab.core.sampled.SampledPosterior",

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core.sampled import AllRows
 from islab.evaluate import evaluate
 from islab.skops import TRUSTED_TYPES, model_card
 from islab.tables.columns import TableWarning
@@ -65,6 +66,11 @@ def test_a_pipeline_comes_back_with_its_predictions(table, numbers):
     np.testing.assert_array_equal(again.predict(x), pipeline.predict(x))
 
 
+def test_what_a_fit_of_many_rows_tells_of_itself_comes_back():
+    told = AllRows(n_rows=100_000, n_sampled=5_000, n_structures=3, promised=0.1, pareto_k=0.2)
+    assert sio.loads(sio.dumps(told), trusted=TRUSTED_TYPES) == told
+
+
 def test_without_the_list_nothing_is_loaded(table, numbers):
     model = ISLaBRegressor(**QUICK).fit(table, numbers)
     with pytest.raises(sio.exceptions.UntrustedTypesFoundException, match="SampledPosterior"):
@@ -108,8 +114,9 @@ def test_a_card_without_rows_leaves_the_scores_open(model):
 
 
 def test_a_card_of_classes_and_columns_without_names_says_how_to_predict(numbers):
-    x = np.random.default_rng(4).normal(size=(len(numbers), 3))
-    model = ISLaBClassifier(**QUICK).fit(x, x[:, 0] > 0)
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(len(numbers), 3))
+    model = ISLaBClassifier(**QUICK).fit(x, x[:, 0] + rng.normal(size=len(x)) > 0)
     text = model_card(model).render()
     assert "model.predict_proba(X)" in text
     assert "columns 0 to 2" in text
