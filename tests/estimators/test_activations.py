@@ -44,6 +44,7 @@ def fitted(data, **params):
 
 @pytest.fixture(scope="module")
 def by_layer(data):
+    pytest.importorskip("torch")
     return fitted(data, activation=BY_LAYER)
 
 
