@@ -130,6 +130,14 @@ def test_units_that_lead_nowhere_use_no_covariate():
 def test_activations_without_a_compiled_version_are_computed_in_numpy():
     class Square(Activation):
         name = "square"
+        javascript = "{ value: (z) => z * z, slope: (z) => 2 * z }"
+        formula = latex = "{0} * {0}".format
+
+        def expression(self, z):
+            return z * z
+
+        def torch(self, z):
+            return z * z
 
         def value(self, z):
             return z * z

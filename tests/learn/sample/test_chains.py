@@ -240,3 +240,22 @@ def test_a_chain_goes_on_where_a_proposal_has_no_curvature():
     (draws,) = sample_chains(problem, "gaussian", net, [start], seed=1, n_draws=300)
     assert draws.n_draws == 300
     assert np.isfinite(draws.log_likelihood).all()
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli"])
+def test_the_regression_of_an_output_follows_its_units(likelihood):
+    """Columns that come, change and go leave the matrix that their cross-products give."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((200, 3))
+    y = np.abs(x[:, 0]) + np.abs(x[:, 1] - x[:, 2]) - 2 + 0.3 * rng.standard_normal(200)
+    y = (y > 0).astype(float) if likelihood == "bernoulli" else y
+    net = Architecture(3, (8,), 1)
+    chain = make_chain(Problem(x, y[:, None]), likelihood, net, empty_start(net), 1, ChainPrior())
+    effort = {"toggles": 20, "edges": 40, "units": 20, "parts": 40, "largest_part": 20}
+    drifts = []
+    for _ in range(20):
+        chain.run(steps=5, every=5, warming=True, keep_rows=False, **effort)
+        drifts.append(chain.drift(output=0, **effort))
+    assert chain.counts()["add unit"][0] > 4
+    assert chain.counts()["weights of a unit"][0] > 20
+    assert max(drifts) < 1e-5

@@ -146,8 +146,11 @@ class ColumnRegression : public OutputRegression {
             swept_column[i] = i < size && in[i] ? 0.0 : cross[i * d + j] / s2;
         for (std::size_t k = 0; k < size; ++k)
             if (in[k]) add_scaled(swept_column.data(), -cross[k * d + j] / s2, &at(k, 0), d);
+        // Row j of the matrix is that of the column which left.
+        swept_column[j] = cross[j * d + j] / s2 + precision[j];
+        for (std::size_t k = 0; k < size; ++k)
+            if (in[k]) swept_column[j] -= swept_column[k] * cross[k * d + j] / s2;
         for (std::size_t i = 0; i <= size; ++i) at(i, j) = at(j, i) = swept_column[i];
-        at(j, j) += precision[j];
         sweep(j, false);
         in[j] = 1;
     }

@@ -150,6 +150,17 @@ class PyChain {
         return result;
     }
 
+    // Of the swept matrix of an output, after moves of which the chain knows nothing.
+    double drift(int output, int toggles, int edges, int units, int parts, int largest_part) const {
+        require(OutputRegression::serves(*model) && output >= 0 && output < model->shape.outputs(),
+                "an output whose weights are integrated out");
+        const Effort effort{toggles, edges, units, parts, largest_part};
+        State s = chain->s;
+        Random random = chain->random;
+        Counts counts;
+        return UnitRegression(*model).drift(s, output, effort, random, counts);
+    }
+
     void replace_target(const Doubles& y) {
         require(y.size() == static_cast<py::ssize_t>(model->problem.y.size()),
                 "y of another shape");
@@ -303,6 +314,8 @@ PYBIND11_MODULE(_chains, m) {
         .def("run", &PyChain::run, py::kw_only(), py::arg("steps"), py::arg("every"),
              py::arg("warming"), py::arg("toggles"), py::arg("edges"), py::arg("units"),
              py::arg("parts"), py::arg("largest_part"), py::arg("keep_rows"))
+        .def("drift", &PyChain::drift, py::kw_only(), py::arg("output"), py::arg("toggles"),
+             py::arg("edges"), py::arg("units"), py::arg("parts"), py::arg("largest_part"))
         .def("replace_target", &PyChain::replace_target)
         .def("predictor", &PyChain::predictor)
         .def("counts", &PyChain::counts)

@@ -34,6 +34,25 @@ class UnitRegression final : public ColumnRegression {
 
     // Structure, hyperparameters and weights of one output.
     void update(State& s, int which, const Effort& effort, Random& random, Counts& moves) {
+        move(s, which, effort, random, moves);
+        if (model.likelihood->has_noise()) update_noise(s, random);
+        if (model.shape.reads_covariates(unit)) update_scale(s, model.shape.block(unit, 0), random);
+        finish(s, random);
+    }
+
+    // How far the swept matrix is from one that is made anew, after moves of the structure.
+    double drift(State& s, int which, const Effort& effort, Random& random, Counts& moves) {
+        move(s, which, effort, random, moves);
+        const Vector moved = swept;
+        build();
+        double largest = 0;
+        for (std::size_t k = 0; k < swept.size(); ++k)
+            largest = std::max(largest, std::abs(moved[k] - swept[k]) / (1 + std::abs(swept[k])));
+        return largest;
+    }
+
+   private:
+    void move(State& s, int which, const Effort& effort, Random& random, Counts& moves) {
         const Shape& shape = model.shape;
         last = shape.layers() - 2;
         observe(s, which, random);
@@ -51,12 +70,8 @@ class UnitRegression final : public ColumnRegression {
                     random.uniform() < 0.5 ? birth(s, random, moves) : death(s, random, moves);
             for (int t = 0; t < effort.parts; ++t) walk(s, random, moves);
         }
-        if (model.likelihood->has_noise()) update_noise(s, random);
-        if (shape.reads_covariates(unit)) update_scale(s, shape.block(unit, 0), random);
-        finish(s, random);
     }
 
-   private:
     int last = 0;  // hidden layer in front of the outputs
 
     // -- edges
