@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from islab import ISLaBClassifier, ISLaBRegressor, load
+from islab.core.sampled import ReadingPrice
 
 QUICK = {"posterior": "sampled", "max_epochs": 60, "n_restarts": 1, "random_state": 0}
 
@@ -82,8 +83,15 @@ def test_reading_costs_what_the_price_says(regressor):
     price = regressor.posterior_.price
     assert price.n_rows == 300
     assert price.se >= 0
-    assert f"{abs(price.difference) / 300:.3f} a row" in price.words
-    assert ("lower" in price.words) == (price.difference >= 0)
+    assert price.words in str(regressor.summary())
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [(9.0, "0.030 a row lower"), (-9.0, "0.030 a row higher"), (0.1, "a row within 0.001 of")],
+)
+def test_the_price_of_reading_is_told_by_row(difference, words):
+    assert words in ReadingPrice(difference=difference, se=1.0, n_rows=300).words
 
 
 def test_chains_that_cannot_serve_are_refused_with_a_remedy():

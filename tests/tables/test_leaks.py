@@ -65,6 +65,10 @@ def test_the_only_column_that_varies_is_no_suspect():
     learn(TABLE[["fine"]].assign(unit="m"), FINE > 0.3)
 
 
+def test_where_many_columns_tell_the_target_none_is_a_suspect():
+    learn(TABLE.assign(**{f"copy{k}": np.exp(k * FINE) for k in (1, 2, 3)}), FINE > 0.3)
+
+
 def test_of_a_few_rows_nothing_is_said():
     learn(TABLE[:49], FINE[:49] > 0.3)
 

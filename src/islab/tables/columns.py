@@ -54,6 +54,7 @@ MISSING = ("impute", "error")
 SMALLEST_SCALE = 1e-150
 ROUNDING = 1e-9  # of a range
 FEWEST_TO_SUSPECT, ROWS_SEEN = 50, 5000  # rows that are looked through for leaks
+MOST_SUSPECTS = 3
 
 
 class TableWarning(UserWarning):
@@ -375,7 +376,10 @@ def _words_of_unusable(learned: Learned) -> list[str]:
 
 
 def _words_of_leaks(learned: Learned, target: NDArray | None) -> list[str]:
-    """Which columns tell the target alone, if there are others."""
+    """Which columns tell the target alone, if there are others.
+
+    Of many that do, none is a suspect: such a target is easy.
+    """
     used = [v for v in learned.variables if any(v.varies)]
     if target is None or len(used) < 2 or len(target) < FEWEST_TO_SUSPECT:
         return []
@@ -384,7 +388,7 @@ def _words_of_leaks(learned: Learned, target: NDArray | None) -> list[str]:
     targets = target[rows].reshape(len(learned.covariates[rows]), -1).T
     every = (leaks(learned.variables, learned.covariates[rows], y) for y in targets)
     found = list(dict.fromkeys(name for each in every for name in each))
-    if not found:
+    if not found or len(found) > MOST_SUSPECTS:
         return []
     each = "which" if len(found) == 1 else "each of which"
     return [
