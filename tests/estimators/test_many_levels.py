@@ -28,3 +28,19 @@ def test_the_levels_that_matter_are_found_and_the_summary_fits_a_page(n_levels, 
     assert {name.removeprefix("zip=") for name in names} - {"size"} == expected
     assert len(str(model.summary()).splitlines()) < 60
     assert model.score(*simulate(n_levels, 2000, seed=1)[:2]) > 0.8
+
+
+@pytest.mark.slow
+def test_the_few_of_many_levels_that_matter_are_found():
+    rng = np.random.default_rng(0)
+    n, n_levels, n_telling = 9000, 600, 12
+    level = rng.integers(n_levels, size=n)
+    effect = np.zeros(n_levels)
+    effect[:n_telling] = rng.choice([-4.0, 4.0], n_telling)
+    frame = pd.DataFrame({"shop": [f"s{number:03}" for number in level], "x": rng.normal(size=n)})
+    y = frame["x"] + effect[level] + rng.normal(size=n)
+    model = ISLaBRegressor(posterior="independent", random_state=0).fit(frame, y)
+    used = {model.columns_.names[k] for k in model.network_.covariates}
+    telling = {f"shop=s{number:03}" for number in range(n_telling)} & set(model.columns_.names)
+    assert len(telling & used) >= 0.9 * len(telling)
+    assert len(used - telling) <= 5
