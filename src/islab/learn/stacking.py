@@ -16,6 +16,7 @@ import numpy as np
 from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float, Index
+from islab.core.chain_draws import ChainDraws
 from islab.core.compaction import places_in
 from islab.core.convolution.network import forward
 from islab.core.convolution.stacked import StackedImagePosterior
@@ -25,7 +26,6 @@ from islab.core.leave_one_out import leave_one_out, mixture_density, stacking_we
 from islab.core.posterior import Posterior
 from islab.core.sampled import (
     LARGEST_PARETO_K,
-    ChainDraws,
     PredictionMixing,
     ReadingPrice,
     SampledPosterior,

@@ -34,11 +34,6 @@ class SamplingBar:
             )
         return self
 
-    def extend(self, n_steps: int) -> None:
-        """Some chains go on."""
-        if self._bar is not None:
-            self._bar.total += n_steps
-
     def report(self, steps: int, counts: dict[str, tuple[int, int]]) -> None:
         """Moves the bar on; raises KeyboardInterrupt in chains whose run another thread ended."""
         if self.stopped:
