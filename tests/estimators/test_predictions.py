@@ -203,15 +203,20 @@ def test_a_row_outside_has_the_same_interval_beside_any_others(regressor, table)
     np.testing.assert_array_equal(together[-3:], regressor.predict_interval(far))
 
 
-def test_the_spread_outside_is_the_change_beyond_the_edge(regressor, table):
+def test_the_spread_outside_is_the_change_beyond_the_edge_or_as_far_inside(regressor, table):
     """By its definition, draw by draw."""
     edge, far, _ = outside(table)
-    predictor = [regressor.predictions(rows).predictor() for rows in (edge, far)]
-    beyond = predictor[1] - predictor[0]
+    low, high = regressor.columns_.ranges
+    found = regressor.predictions(far)
+    limit = np.clip(found.covariates, low, high)
+    inside = replace(found, covariates=np.clip(2 * limit - found.covariates, low, high))
+    predictor = [rows.predictor() for rows in (inside, regressor.predictions(edge), found)]
+    changes = np.diff(predictor, axis=0)
+    beyond = np.where(np.abs(changes[0]) > np.abs(changes[1]), changes[0], changes[1])
     z = scattered_normals(regressor.n_draws)
     assert abs(z.mean()) < 0.02
     assert z.std() == pytest.approx(1, abs=0.03)
-    expected = (predictor[1] + beyond * z[:, None, None]).var(axis=0)
+    expected = (predictor[2] + beyond * z[:, None, None]).var(axis=0)
     found = regressor.predictions(far).uncertainty().epistemic
     np.testing.assert_allclose(found, expected)
 

@@ -176,9 +176,12 @@ def test_intervals_of_the_page_grow_outside_the_range_of_training(page, classifi
     scale = classifier.network_.scale
     low, high = classifier.columns_.ranges
     there = classifier.predictions(far).covariates
-    ends = [scale.standardise(rows) for rows in (there, np.clip(there, low, high))]
-    predictor, edge = (scale.restore(networks.predictor(rows))[:, 0, 0] for rows in ends)
-    spread = predictor + (predictor - edge) * scattered_normals(60)
+    edge = np.clip(there, low, high)
+    rows = [scale.standardise(each) for each in (there, edge, np.clip(2 * edge - there, low, high))]
+    predictor, at_edge, before = (scale.restore(networks.predictor(z))[:, 0, 0] for z in rows)
+    change, earlier = predictor - at_edge, at_edge - before
+    change = np.where(np.abs(earlier) > np.abs(change), earlier, change)
+    spread = predictor + change * scattered_normals(60)
     expected = np.quantile(1 / (1 + np.exp(-spread)), [0.025, 0.975])
     assert_interval = [found["lower"][0], found["upper"][0]]
     np.testing.assert_allclose(assert_interval, expected, atol=1e-9)

@@ -53,10 +53,12 @@ class DrawnRows:
     -----
     Beyond the training data straight lines go on as they were, which nothing in the data supports.
     Quantiles, intervals and epistemic variances of a row x outside therefore take the change
-    beyond the edge as uncertain by its own size. With c the row x whose numbers are clipped to the
-    range of training, the predictor of draw d is f_d(x) + z_d (f_d(x) - f_d(c)), where z_d are
-    fixed values of a standard normal variable, evenly spread over the draws. Inside the range the
-    second term is 0. Means are those of f_d(x).
+    beyond the edge as uncertain by its size. With c the row x whose numbers are clipped to the
+    range of training, and b the row as far inside, 2c - x (clipped as well), the predictor of draw
+    d is f_d(x) + z_d g_d, where g_d is the larger of the changes f_d(x) - f_d(c) and
+    f_d(c) - f_d(b), and z_d are fixed values of a standard normal variable, evenly spread over the
+    draws. A curve that has just become flat is thus as uncertain as one that goes on. Inside the
+    range g_d is 0. Means are those of f_d(x).
     """
 
     covariates: Float
@@ -182,14 +184,17 @@ class DrawnRows:
         return draws
 
     def _widened(self, model: Model, rows: slice) -> Float:
-        """The same, spread out by the change beyond the range of training."""
+        """The same, spread out by the change at the edge of the range of training."""
         draws, outside = self._predictor(model, rows), np.flatnonzero(self.outside[rows])
         if len(outside):
             assert self.ranges is not None
             own = self.covariates[rows][outside]
-            beyond = self._computed(model, own)
-            beyond -= self._computed(model, np.clip(own, *self.ranges))
-            draws[:, outside] += beyond * scattered_normals(self.n_draws)[:, None, None]
+            edge = np.clip(own, *self.ranges)
+            inside = np.clip(2 * edge - own, *self.ranges)
+            there, at_edge, before = (self._computed(model, x) for x in (own, edge, inside))
+            change, earlier = there - at_edge, at_edge - before
+            change = np.where(np.abs(earlier) > np.abs(change), earlier, change)
+            draws[:, outside] += change * scattered_normals(self.n_draws)[:, None, None]
         return draws
 
     def _computed(self, model: Model, covariates: Float) -> Float:

@@ -29,8 +29,9 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid", "tanh", or a tuple of them
-        A tuple has one for each hidden layer. Local explanations are exact for "leaky_relu", which
-        "auto" stands for, "relu" and "identity". Any registered one can be named.
+        A tuple has one for each hidden layer. Local explanations are exact for "relu", which "auto"
+        stands for where networks are sampled, "leaky_relu", which it stands for where they are
+        trained only, and "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "stacked", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
         all variational runs, weighted to predict best together; the run with the highest ELBO
@@ -237,8 +238,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
     hidden_layer_sizes : "auto" or tuple of int
         Widths of the hidden layers to start from; ``()`` for a linear model.
     activation : "auto", "leaky_relu", "relu", "identity", "sigmoid", "tanh", or a tuple of them
-        A tuple has one for each hidden layer. Local explanations are exact for "leaky_relu", which
-        "auto" stands for, "relu" and "identity". Any registered one can be named.
+        A tuple has one for each hidden layer. Local explanations are exact for "relu", which "auto"
+        stands for where networks are sampled, "leaky_relu", which it stands for where they are
+        trained only, and "identity". Any registered one can be named.
     posterior : {"auto", "sampled", "stacked", "independent", "flow"}
         Networks drawn by Markov chains, whose probabilities and intervals are calibrated; draws of
         all variational runs, weighted to predict best together; the run with the highest ELBO

@@ -22,6 +22,7 @@ from islab.estimators.sampling import (
     DRAWS,
     MOST_ROWS,
     START_SPARSITY,
+    chain_architecture,
     chosen_posterior,
     sampling_plan,
     starting_networks,
@@ -215,7 +216,7 @@ class ISLaBEstimator(NetworkEstimator):
     ) -> Learned:
         """Chains from what variational runs found."""
         networks = starting_networks(found)
-        net = replace(found.posterior.architecture, hidden=recipe.hidden)
+        net = chain_architecture(self.activation, found, recipe)
         posterior, interrupted = sample_posterior(
             problem,
             likelihood,
@@ -253,7 +254,7 @@ class ISLaBEstimator(NetworkEstimator):
         # Chains go on where runs end, so that runs need not find the last nat.
         brief = {"max_epochs": SEARCH_EPOCHS} if self.max_epochs == "auto" else {}
         found, recipe = self._search(seen, likelihood, "sampled", seed, **brief)
-        net = replace(found.posterior.architecture, hidden=recipe.hidden)
+        net = chain_architecture(self.activation, found, recipe)
         networks = starting_networks(found)
         plan = sampling_plan(self.get_params(deep=False), seen, networks)
         grown = Growth(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 from islab.core import families
+from islab.core.architecture import Architecture
 from islab.core.sparse import SparseNetwork
 from islab.learn.engines import Problem
 from islab.learn.engines.choice import current_posterior
 from islab.learn.fit import Fit
-from islab.learn.recipe import DEFAULT_SPARSITY
+from islab.learn.recipe import DEFAULT_SPARSITY, Recipe
 from islab.learn.sample import ChainPrior, SamplingPlan
 
 POSTERIORS = ("auto", "sampled", "stacked", "independent", "flow")
@@ -152,6 +154,16 @@ def sampling_plan(
         threshold=float(params["threshold"]),
         prior=ChainPrior(**prior),
     )
+
+
+def chain_architecture(activation: Any, found: Fit, recipe: Recipe) -> Architecture:
+    """All weights that chains may use.
+
+    Units that are off must learn in training, so that it needs a leaky rectifier; chains need none,
+    and a unit that is off then has a slope of exactly 0.
+    """
+    net = replace(found.posterior.architecture, hidden=recipe.hidden)
+    return replace(net, activation="relu") if activation == "auto" else net
 
 
 def starting_networks(found: Fit) -> list[SparseNetwork]:

@@ -112,6 +112,24 @@ class ExplainedNetworks:
             found.append(replace(part, covariates=self.columns[part.covariates]))
         return tuple(found)
 
+    @cached_property
+    def entering(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Columns of the data that each draw reads, and those that a hidden unit of it reads.
+
+        Both (draws, columns of the data).
+        """
+        net = self.networks.architecture
+        shape = (self.n_draws, len(self.scale.x_scale))
+        draws = np.repeat(np.arange(self.n_draws), np.diff(self.networks.ends, prepend=0))
+        sources, targets = (end[self.networks.slots] for end in net.ends)
+        found = []
+        for edges in (sources < net.n_covariates, targets < sum(net.hidden)):
+            edges &= sources < net.n_covariates
+            read = np.zeros(shape, dtype=bool)
+            read[draws[edges], self.columns[sources[edges]]] = True
+            found.append(read)
+        return found[0], found[1]
+
     @property
     def exact(self) -> bool:
         """Whether contributions and slopes are exact: no draw is curved."""
@@ -119,12 +137,15 @@ class ExplainedNetworks:
         sources = net.ends[0][self.networks.slots]
         return net.piecewise_linear or not bool((sources >= net.n_covariates).any())
 
+    def take(self, draws: Index) -> ExplainedNetworks:
+        """These draws, in their order."""
+        return replace(self, networks=self.networks.take(draws))
+
     def thinned(self, most: int) -> ExplainedNetworks:
         """At most so many of the draws, evenly spaced."""
         if self.n_draws <= most:
             return self
-        kept = ((np.arange(most) + 0.5) / most * self.n_draws).astype(np.intp)
-        return replace(self, networks=self.networks.take(kept))
+        return self.take(((np.arange(most) + 0.5) / most * self.n_draws).astype(np.intp))
 
     def predictor(self, x: Float) -> Float:
         """(draws, rows, outputs)"""

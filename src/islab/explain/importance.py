@@ -23,7 +23,7 @@ MOST_ROWS = 300
 MOST_BACKGROUND = 100  # rows over which effects are averaged
 LEAST_BACKGROUND = 30
 JOINT_BACKGROUND = 30  # of a picture, which has many points
-MOST_ROWS_EACH = 15_000  # looked at for a term
+MOST_ROWS_EACH = 9_000  # looked at for a term
 MOST_POINTS = 24  # of a number, between which its effect is taken as linear
 MOST_DRAWS = 100
 MOST_PAIRS = 15
@@ -234,15 +234,14 @@ def importance_of(curves: EffectCurves) -> Importance:
     for name in names:
         if used[place[name]] > 0:
             alone = not meet[place[name]].any()
-            main[name] = decomposition.term((name,), alone)
+            main[name] = decomposition.main(name, alone)
             terms.append((name,))
             shares.append(decomposition.share(main[name]))
             probability.append(used[place[name]])
     sizes = np.array([np.square(main[name]).mean() if name in main else 0.0 for name in names])
     for first, second in _pairs(names, meet, sizes, decomposition):
-        both = decomposition.term((first, second), alone=False)
         terms.append((first, second))
-        shares.append(decomposition.share(both - main[first] - main[second]))
+        shares.append(decomposition.share(decomposition.joint(first, second, main)))
         probability.append(meet[place[first], place[second]])
     rest = np.where(decomposition.varies, 1 - np.sum(shares, axis=0), 0.0)
     if terms and np.abs(rest).max() > ROUNDING:
@@ -328,23 +327,61 @@ class _Decomposition:
         size = (self.curves.networks.predictor(self.rows[:1])[:, 0] ** 2).max(axis=-1)
         return self.total > ROUNDING**2 * (1 + size)
 
-    def term(self, variables: Term, alone: bool) -> Float:
-        """Centred partial dependence of variables at the rows.
+    def main(self, variable: str, alone: bool) -> Float:
+        """Centred partial dependence of a variable at the rows.
 
-        ``alone``: they meet no others, so that it is the same over any rows.
+        ``alone``: it meets no others, so that it is the same over any rows. So it is in draws
+        without a hidden unit that reads it; where nothing reads it, it is 0.
         """
-        columns = np.concatenate([self.curves.grid(name).columns for name in variables])
-        codes, place = np.unique(self.rows[:, columns], axis=0, return_inverse=True)
+        columns, codes, place = self._values((variable,))
         points = codes
         if codes.shape[1] == 1 and not alone:
             points = number_points(codes[:, 0], most=MOST_POINTS)[:, None]
-        grid = Grid("", columns, np.arange(len(points)), points, is_category=True)
-        most = 1 if alone else max(LEAST_BACKGROUND, MOST_ROWS_EACH // len(points))
-        background = evenly(self.background, most)
-        drawn = self.curves.averaged(grid, rows=background)
+        read, bent = (entering[:, columns].any(axis=1) for entering in self._entering)
+        wide = np.zeros_like(bent) if alone else bent
+        drawn = self._averaged(columns, points, wide) + self._averaged(
+            columns, points, read & ~wide, most=1
+        )
         if len(points) < len(codes):
             drawn = _between(points[:, 0], drawn, codes[:, 0])
-        return _centred(drawn[:, place.ravel()])
+        return _centred(drawn[:, place])
+
+    def joint(self, first: str, second: str, main: dict[str, Float]) -> Float:
+        """What the joint partial dependence of two variables has beyond those of each.
+
+        They meet only where hidden units read both; elsewhere it is 0.
+        """
+        columns, codes, place = self._values((first, second))
+        bent = self._entering[1]
+        both = np.logical_and(
+            *(bent[:, self.curves.grid(name).columns].any(axis=1) for name in (first, second))
+        )
+        drawn = _centred(self._averaged(columns, codes, both)[:, place])
+        drawn[both] -= main[first][both] + main[second][both]
+        return drawn
+
+    @property
+    def _entering(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        return self.curves.networks.entering
+
+    def _values(self, variables: Term) -> tuple[Index, Float, Index]:
+        """Columns of variables, their different values among the rows, and which each row has."""
+        columns = np.concatenate([self.curves.grid(name).columns for name in variables])
+        codes, place = np.unique(self.rows[:, columns], axis=0, return_inverse=True)
+        return columns, codes, place.ravel()
+
+    def _averaged(
+        self, columns: Index, points: Float, draws: NDArray[np.bool_], most: int | None = None
+    ) -> Float:
+        """Predictor of some draws at points, averaged over rows; 0 of other draws."""
+        found = np.zeros((len(draws), len(points), len(self.curves.outputs)))
+        if draws.any():
+            taken = self.curves.networks.take(np.flatnonzero(draws))
+            curves = replace(self.curves, draw=lambda: taken)
+            grid = Grid("", columns, np.arange(len(points)), points, is_category=True)
+            most = most or max(LEAST_BACKGROUND, MOST_ROWS_EACH // len(points))
+            found[draws] = curves.averaged(grid, rows=evenly(self.background, most))
+        return found
 
     def strengths(self, pairs: list[tuple[str, str]]) -> Float:
         """About how much each pair interacts, from a few rows and draws, (pairs,).

@@ -162,20 +162,25 @@ class Network {
   }
 
   /* Responses of a row outside the range of training, whose change beyond the edge is as uncertain
-     as it is large; see estimators/predictions.py. Null of rows inside. */
+     as it is large there or as far inside; see estimators/drawn_rows.py. Null of rows inside. */
   spread(x, pieces) {
     const { x_range, x_center, x_scale, y_center, y_scale } = this.data;
     if (!x_range) return null;
-    const inside = x.map((value, j) =>
+    const clipped = (row) => row.map((value, j) =>
       Math.min(Math.max(value, x_range[0][j] ?? -Infinity), x_range[1][j] ?? Infinity));
-    if (inside.every((value, j) => value === x[j])) return null;
-    const edge = inside.map((value, j) => (value - x_center[j]) / x_scale[j]);
+    const edge = clipped(x);
+    if (edge.every((value, j) => value === x[j])) return null;
+    const inside = clipped(edge.map((value, j) => 2 * value - x[j]));
+    const [standardEdge, standardInside] = [edge, inside].map((row) =>
+      row.map((value, j) => (value - x_center[j]) / x_scale[j]));
     return pieces.map(({ predictor }, number) => {
       const draw = this.draws[number];
-      const z = this.sums(draw, edge);
+      const [atEdge, before] = [standardEdge, standardInside].map((row) => this.sums(draw, row));
       const moved = predictor.map((value, k) => {
-        const there = y_center[k] + y_scale[k] * z[this.firstOutput + k];
-        return value + draw.normal * (value - there);
+        const out = this.firstOutput + k;
+        const change = value - y_center[k] - y_scale[k] * atEdge[out];
+        const earlier = y_scale[k] * (atEdge[out] - before[out]);
+        return value + draw.normal * (Math.abs(earlier) > Math.abs(change) ? earlier : change);
       });
       return this.likelihood.response(moved, draw.noise);
     });
