@@ -352,10 +352,11 @@ class _Decomposition:
         They meet only where hidden units read both; elsewhere it is 0.
         """
         columns, codes, place = self._values((first, second))
-        bent = self._entering[1]
-        both = np.logical_and(
-            *(bent[:, self.curves.grid(name).columns].any(axis=1) for name in (first, second))
+        one, two = (
+            self._entering[1][:, self.curves.grid(name).columns].any(axis=1)
+            for name in (first, second)
         )
+        both = one & two
         drawn = _centred(self._averaged(columns, codes, both)[:, place])
         drawn[both] -= main[first][both] + main[second][both]
         return drawn
