@@ -20,6 +20,7 @@ from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
     DRAWS,
     MOST_ROWS,
+    SEARCH_SHARE,
     START_SPARSITY,
     chain_architecture,
     chosen_posterior,
@@ -173,6 +174,8 @@ class ISLaBEstimator(NetworkEstimator):
         n_covariates, n_outputs = problem.x.shape[1], problem.y.shape[1]
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         recipe = make_recipe(settings, problem.n_rows, n_classes, n_covariates, n_outputs)
+        if kind == "sampled" and settings["max_epochs"] == "auto":
+            recipe = recipe.shortened(SEARCH_SHARE)
         found = fit_recipe(
             problem,
             likelihood,

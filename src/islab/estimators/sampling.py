@@ -26,13 +26,16 @@ MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 
 # Variational runs find where chains start: they may use too many weights, but not too few.
 START_SPARSITY = 0.25
+SEARCH_SHARE = 0.5  # of the steps: chains go on where runs end
 CERTAIN = 1e6
 HIDDEN_WIDTH = 20.0  # of the default network
-DRAWS = 900  # of all chains
-# Rows times columns that the steps of a chain may go through, and those of an unsettled one:
-# networks of real numbers are larger than those of classes, and waiting for them lowers their NLL.
-WORK, SETTLING_WORK = 2e7, 6e7
-FEWEST_STEPS, MOST_STEPS, MOST_SETTLING_STEPS = 300, 600, 1000
+DRAWS, MOST_DRAWS = 900, 2700  # of all chains
+# Rows times columns that the steps of a chain may go through: of linear models, of networks, and of
+# networks of real numbers that have not settled, which are the largest and gain most by waiting.
+# Other networks that do not settle are in modes that they will not leave.
+LINEAR_WORK, WORK, SETTLING_WORK = 4e7, 2e7, 6e7
+FEWEST_STEPS, MOST_STEPS = 300, 2600
+MOST_SETTLING_STEPS, MOST_STUCK_STEPS = 1000, 600
 
 
 def chosen_posterior(params: dict[str, Any], likelihood: str, problem: Problem) -> str:
@@ -140,20 +143,28 @@ def sampling_plan(
         prior["df"] = float(params["slab_df"])
     units = max(sum(network.architecture.hidden) for network in networks)
     size = problem.n_rows * (problem.x.shape[1] + units) * min(problem.y.shape[1], 5)
-    most_steps = settling_steps = int(min(max(WORK / size, FEWEST_STEPS), MOST_STEPS))
-    if families.likelihood(networks[0].likelihood).scales_target:
-        settling_steps = int(min(max(SETTLING_WORK / size, most_steps), MOST_SETTLING_STEPS))
+    most_steps = settling_steps = _within(LINEAR_WORK / size, MOST_STEPS)
+    if units:
+        most_steps = _within(WORK / size, MOST_STEPS)
+        settling_steps = min(most_steps, MOST_STUCK_STEPS)
+        if families.likelihood(networks[0].likelihood).scales_target:
+            settling_steps = _within(SETTLING_WORK / size, MOST_SETTLING_STEPS)
     n_draws = -(-DRAWS // len(networks))
     n_warm_up = min(n_draws, most_steps) // 3
     return SamplingPlan(
         n_warm_up=n_warm_up,
         n_draws=min(n_draws, most_steps - n_warm_up),
+        most_draws=-(-MOST_DRAWS // len(networks)),
         most_steps=most_steps,
         settling_steps=settling_steps,
         weight_price=(level / DEFAULT_SPARSITY) ** 3 / 2,
         threshold=float(params["threshold"]),
         prior=ChainPrior(**prior),
     )
+
+
+def _within(steps: float, most: int) -> int:
+    return int(min(max(steps, FEWEST_STEPS), most))
 
 
 def chain_architecture(activation: Any, found: Fit, recipe: Recipe) -> Architecture:

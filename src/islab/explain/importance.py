@@ -334,10 +334,9 @@ class _Decomposition:
         without a hidden unit that reads it; where nothing reads it, it is 0.
         """
         columns, codes, place = self._values((variable,))
-        points = codes
-        if codes.shape[1] == 1 and not alone:
-            points = number_points(codes[:, 0], most=MOST_POINTS)[:, None]
-        read, bent = (entering[:, columns].any(axis=1) for entering in self._entering)
+        coarse = codes.shape[1] == 1 and not alone
+        points = number_points(codes[:, 0], most=MOST_POINTS)[:, None] if coarse else codes
+        read, bent = self._entering(columns)
         wide = np.zeros_like(bent) if alone else bent
         drawn = self._averaged(columns, points, wide) + self._averaged(
             columns, points, read & ~wide, most=1
@@ -352,18 +351,16 @@ class _Decomposition:
         They meet only where hidden units read both; elsewhere it is 0.
         """
         columns, codes, place = self._values((first, second))
-        one, two = (
-            self._entering[1][:, self.curves.grid(name).columns].any(axis=1)
-            for name in (first, second)
-        )
+        one, two = (self._entering(self.curves.grid(name).columns)[1] for name in (first, second))
         both = one & two
         drawn = _centred(self._averaged(columns, codes, both)[:, place])
         drawn[both] -= main[first][both] + main[second][both]
         return drawn
 
-    @property
-    def _entering(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        return self.curves.networks.entering
+    def _entering(self, columns: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Draws that read some of the columns, and those in which hidden units do."""
+        read, bent = self.curves.networks.entering
+        return np.asarray(read[:, columns].any(axis=1)), np.asarray(bent[:, columns].any(axis=1))
 
     def _values(self, variables: Term) -> tuple[Index, Float, Index]:
         """Columns of variables, their different values among the rows, and which each row has."""

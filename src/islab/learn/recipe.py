@@ -65,6 +65,14 @@ class Recipe:
     threshold: float = 0.5
     noise: float | None = None
 
+    def shortened(self, share: float) -> Recipe:
+        """The same with a share of the steps of the linear model and the networks."""
+        network = replace(self.network, n_steps=max(1, round(share * self.network.n_steps)))
+        if self.linear is None:
+            return replace(self, network=network)
+        linear = replace(self.linear, n_steps=max(1, round(share * self.linear.n_steps)))
+        return replace(self, network=network, linear=linear)
+
     def n_steps(self, posterior: str = "independent") -> int:
         """Steps of all stages and restarts for a posterior of this kind."""
         networks = self.network.n_steps * (self.n_restarts if self.hidden else 1)

@@ -29,7 +29,7 @@ Float = NDArray[np.floating]
 State = dict[str, NDArray]
 
 STEPS_AT_ONCE = 10
-LARGEST_ERROR = 0.03  # of a probability that a covariate is used, in one chain
+LARGEST_ERROR = 0.02  # of a probability that a covariate is used, in one chain
 
 
 @dataclass(frozen=True)
@@ -185,20 +185,22 @@ class Sampler:
 
     @property
     def n_draws(self) -> int:
-        return sum(len(part["ends"]) for part in self.parts)
+        return _n_draws(self.parts)
 
     def settle(
         self,
         n_warm_up: int,
         n_draws: int,
+        most_draws: int = 0,
         most_steps: int = 0,
         settling_steps: int = 0,
         report: Callable | None = None,
     ) -> None:
-        """Runs, and runs on with twice as many steps between draws until the draws suffice.
+        """Runs, and runs on until the draws suffice.
 
         Draws that still moved away from the start count as warm-up, and the chain may take
-        ``settling_steps``; of others every second is kept, and it may take ``most_steps``.
+        ``settling_steps``. Others are kept, up to ``most_draws``, and then every second of them,
+        with twice as many steps between draws; and the chain may take ``most_steps``.
         """
         self.running = True
         try:
@@ -208,14 +210,24 @@ class Sampler:
                 settled = draws.settled()
                 if settled and self._is_precise(draws):
                     break
-                most = most_steps if settled else settling_steps
-                if self.n_steps + n_draws * self.every > most:
+                parts, every, wanted = self._next_round(draws, settled, n_draws, most_draws)
+                steps = (wanted - _n_draws(parts)) * every
+                if self.n_steps + steps > (most_steps if settled else settling_steps):
                     break
-                self.parts = [_every_second(draws)] if settled else []
-                self.every *= 2
-                self.run(n_warm_up, n_draws, report)
+                self.parts, self.every = parts, every
+                self.run(n_warm_up, wanted, report)
         finally:
             self.running = False
+
+    def _next_round(
+        self, draws: ChainDraws, settled: bool, n_draws: int, most_draws: int
+    ) -> tuple[list[State], int, int]:
+        """Draws to keep, steps between draws, and how many draws there shall be."""
+        if not settled:
+            return [], 2 * self.every, n_draws
+        if draws.n_draws + n_draws <= most_draws:
+            return self.parts, self.every, draws.n_draws + n_draws
+        return [_every_second(draws)], 2 * self.every, draws.n_draws
 
     def run(self, n_warm_up: int, n_draws: int, report: Callable | None = None) -> Sampler:
         """Goes on until there were so many steps of warm-up and there are so many draws."""
@@ -268,6 +280,7 @@ def run_side_by_side(
     samplers: Sequence[Sampler],
     n_warm_up: int,
     n_draws: int,
+    most_draws: int = 0,
     most_steps: int = 0,
     settling_steps: int = 0,
     *,
@@ -275,7 +288,7 @@ def run_side_by_side(
     report: Callable | None = None,
 ) -> None:
     """Runs chains in threads. Their draws do not depend on how many run at once."""
-    how = (n_warm_up, n_draws, most_steps, settling_steps, report)
+    how = (n_warm_up, n_draws, most_draws, most_steps, settling_steps, report)
     jobs = (delayed(sampler.settle)(*how) for sampler in samplers)
     # Chains of compiled code cannot leave the process, whatever backend the caller runs on.
     Parallel(n_jobs=n_jobs, require="sharedmem")(jobs)
@@ -404,6 +417,10 @@ def _joined(
         row_log_likelihood=whole["row_log_likelihood"].reshape(n_draws, -1),
         moves={name: (int(a), int(b)) for name, (a, b) in counts.items()},
     )
+
+
+def _n_draws(parts: Sequence[State]) -> int:
+    return sum(len(part["ends"]) for part in parts)
 
 
 def _every_second(draws: ChainDraws) -> State:

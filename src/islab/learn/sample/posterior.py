@@ -52,8 +52,10 @@ class SamplingPlan:
     ----------
     n_warm_up, n_draws : int
         Steps before the first draw, and draws of each chain.
+    most_draws : int
+        Of a chain whose first draws do not suffice; of more every second is kept.
     most_steps : int
-        Chains whose draws do not suffice run on, for at most so many steps.
+        Such chains run on for at most so many steps.
     settling_steps : int
         The same of chains whose draws still moved away from the start.
     weight_price : float
@@ -67,6 +69,7 @@ class SamplingPlan:
 
     n_warm_up: int = 100
     n_draws: int = 250
+    most_draws: int = 0
     most_steps: int = 0
     settling_steps: int = 0
     weight_price: float = 1.0
@@ -135,6 +138,7 @@ def sample_posterior(
                 samplers,
                 plan.n_warm_up,
                 plan.n_draws,
+                plan.most_draws,
                 plan.most_steps,
                 plan.settling_steps,
                 n_jobs=n_jobs,
@@ -149,7 +153,7 @@ def sample_posterior(
     close(folder, interrupted)
     drawn = [k for k, sampler in enumerate(samplers) if sampler.n_draws >= FEWEST_DRAWS]
     chains = tuple(samplers[k].draws() for k in drawn)
-    left_out = [leave_one_out(chain.row_log_likelihood) for chain in chains]
+    left_out = [leave_one_out(_evenly(chain.row_log_likelihood, plan.n_draws)) for chain in chains]
     elpd = np.array([each[0] for each in left_out])
     unreliable = np.mean([(each[1] > LARGEST_K).mean() for each in left_out])
     weights = stacking_weights(elpd)
@@ -219,6 +223,11 @@ def _prediction_mixing(
     drawn = [chain.predictor(architecture, rows)[:n_draws].reshape(n_draws, -1) for chain in chains]
     values = np.array(drawn)
     return PredictionMixing(float(rhat(values).max()), float(bulk_size(values).min()), unreliable)
+
+
+def _evenly(values: Float, most: int) -> Float:
+    """At most so many of the values, evenly spaced."""
+    return values[:: -(-len(values) // most)]
 
 
 def _without_rows(chain: ChainDraws) -> ChainDraws:
