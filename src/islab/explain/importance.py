@@ -334,13 +334,13 @@ class _Decomposition:
         without a hidden unit that reads it; where nothing reads it, it is 0.
         """
         columns, codes, place = self._values((variable,))
-        coarse = codes.shape[1] == 1 and not alone
-        points = number_points(codes[:, 0], most=MOST_POINTS)[:, None] if coarse else codes
+        points = codes
+        if codes.shape[1] == 1 and not alone:
+            points = number_points(codes[:, 0], most=MOST_POINTS)[:, None]
         read, bent = self._entering(columns)
         wide = np.zeros_like(bent) if alone else bent
-        drawn = self._averaged(columns, points, wide) + self._averaged(
-            columns, points, read & ~wide, most=1
-        )
+        drawn: Float = self._averaged(columns, points, wide)
+        drawn += self._averaged(columns, points, read & ~wide, most=1)
         if len(points) < len(codes):
             drawn = _between(points[:, 0], drawn, codes[:, 0])
         return _centred(drawn[:, place])
