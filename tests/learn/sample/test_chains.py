@@ -228,6 +228,25 @@ def test_a_chain_that_still_climbs_may_run_on_for_longer(rate, n_steps):
     assert sampler.n_draws == 40
 
 
+class Changing(Climbing):
+    """One whose single edge is there in every second run of ten steps."""
+
+    def run(self, steps, every, **options):
+        times = np.arange(self.now + every, self.now + steps + 1, every)
+        found = super().run(steps, every, **options)
+        used = times // 10 % 2
+        n = int(used.sum())
+        edges = {"slots": np.zeros(n, dtype=np.intp), "weights": np.ones(n)}
+        return found | edges | {"ends": np.cumsum(used)}
+
+
+@pytest.mark.parametrize(("most_steps", "end"), [(100, (90, 80, 1)), (200, (170, 80, 2))])
+def test_a_settled_chain_keeps_its_draws_up_to_a_number_and_then_every_second(most_steps, end):
+    sampler = Sampler(Changing(0.0), Architecture(1, (), 1), Effort())
+    sampler.settle(n_warm_up=10, n_draws=40, most_draws=80, most_steps=most_steps)
+    assert (sampler.n_steps, sampler.n_draws, sampler.every) == end
+
+
 def test_a_chain_goes_on_where_a_proposal_has_no_curvature():
     # Twice the same columns, hardly any noise and wide slabs: sums of squares are singular in
     # double precision, so that a unit in the first of two layers cannot be proposed.
