@@ -32,9 +32,8 @@ def test_intervals_of_linear_truths_cover(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("truth", ["weakly bent", "clearly bent"])
-def test_intervals_of_bent_truths_are_a_little_short(truth):
-    """Default fits. Standard errors over truths are about 0.03, of shares 0.04."""
-    found = tables("gaussian", 40, truth).mean()
-    assert found[["contributions", "effects"]].between(0.78, 0.97).all(), found
-    assert 0.7 < found["shares"] < 0.98, found
+def test_intervals_of_clearly_bent_truths_cover():
+    """Default fits. Standard errors over truths are about 0.025, of shares 0.03."""
+    found = tables("gaussian", 40, "clearly bent").mean()
+    assert found[["contributions", "effects"]].between(0.79, 0.96).all(), found
+    assert 0.77 < found["shares"] < 0.97, found
