@@ -19,10 +19,10 @@ ORACLE := laplace-torch asdfghjkl backpack-for-pytorch curvlinops-for-pytorch ei
 
 setup: $(DEVELOPED)
 
-# What a user needs: the package with its compiled modules, and matplotlib.
+# What a user needs: the package with its compiled modules. Pictures of matplotlib come with setup.
 $(INSTALLED): pyproject.toml setup.py constraints.txt $(CPP)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python $(PIP) -c constraints.txt -e '.[plots]'
+	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python $(PIP) -c constraints.txt -e .
 	touch $@
 
 # What tests, lint, pages and benchmarks need besides.
@@ -101,7 +101,7 @@ docs: setup
 
 # The notebooks, run by the kernel that people run them with.
 notebooks: $(INSTALLED)
-	$(BIN)/python $(PIP) nbclient ipykernel
+	ISLAB_REQUIRE_KERNEL=1 $(BIN)/python $(PIP) -c constraints.txt -e '.[plots]' nbclient ipykernel
 	OMP_NUM_THREADS=1 $(BIN)/python docs/make_notebooks.py --run
 
 wheel: setup

@@ -227,7 +227,7 @@ def score_classes(y: ArrayLike, probability: ArrayLike, classes: ArrayLike) -> d
     >>> scores["accuracy"], round(scores["brier"], 3)
     (1.0, 0.085)
     """
-    from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
     labels, stated = np.asarray(classes), np.asarray(probability, dtype=float)
     observed = np.asarray(y)
@@ -244,6 +244,7 @@ def score_classes(y: ArrayLike, probability: ArrayLike, classes: ArrayLike) -> d
         )
     codes = np.searchsorted(labels, observed)
     every, two = np.arange(len(labels)), len(labels) == 2
+    errors = (stated - (codes[:, None] == every)) ** 2  # (rows, classes)
     auc = float("nan")
     if len(np.unique(codes)) == len(labels):
         ranked = stated[:, 1] if two else stated / stated.sum(axis=1, keepdims=True)
@@ -253,7 +254,7 @@ def score_classes(y: ArrayLike, probability: ArrayLike, classes: ArrayLike) -> d
         "auc": auc,
         "ece": calibration_error(codes, stated),
         "nll": float(log_loss(codes, stated, labels=every)),
-        "brier": float(brier_score_loss(codes, stated[:, 1] if two else stated, labels=every)),
+        "brier": float(np.mean(errors[:, 1] if two else errors.sum(axis=1))),
     }
 
 

@@ -1,6 +1,7 @@
 """scikit-learn's own checks of estimators, with short training."""
 
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from islab import ISLaBClassifier, ISLaBRegressor
@@ -26,6 +27,7 @@ OTHERS = [
     if name not in ("gaussian", "poisson")
 ]
 COUNTS = families.likelihoods("counts")
+WHOLE = "scikit-learn 1.6 takes a mean from whole numbers in place, which NumPy refuses"
 BATCHES = "training visits random batches of rows, which repeating or leaving out rows changes"
 
 
@@ -35,6 +37,8 @@ def expected_failures(estimator):
         failures["check_regressor_multioutput"] = "its targets are negative, which counts are not"
     if getattr(estimator, "likelihood", None) == "ordinal":
         failures["check_classifiers_classes"] = "its classes are text, whose order is not known"
+    if estimator.missing == "error" and sklearn.__version__.startswith("1.6."):
+        failures["check_positive_only_tag_during_fit"] = WHOLE
     return failures
 
 

@@ -86,6 +86,14 @@ def test_no_training_row_is_outside(encoded):
     assert not np.any(list(outside_range(encoded[0], TABLE).values()))
 
 
+def test_missing_text_that_is_rare_in_training_is_not_outside():
+    table = pd.DataFrame({"stage": ["a", "b", "c"] * 20 + [None]})
+    encoder, _ = ColumnEncoder.learn(table, ["stage"])
+    assert encoder.variables[0].pooled == ("(missing)",)
+    assert not outside_range(encoder, table)["stage"].any()
+    assert outside_range(encoder, pd.DataFrame({"stage": ["d"]}))["stage"].all()
+
+
 def test_a_missing_number_is_outside_if_none_was_missing_in_training():
     table = pd.DataFrame({"size": np.arange(10.0) ** 2})
     encoder, _ = ColumnEncoder.learn(table, ["size"])

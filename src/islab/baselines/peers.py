@@ -55,26 +55,29 @@ def make_peer(name: str, task: str) -> Any:
 def _ridge(classify: bool) -> Any:
     from sklearn.linear_model import RidgeCV
 
-    return _logistic(0.0, "lbfgs") if classify else RidgeCV(RIDGE_PENALTIES)
+    return _logistic("l2", "lbfgs") if classify else RidgeCV(RIDGE_PENALTIES)
 
 
 def _lasso(classify: bool) -> Any:
     from sklearn.linear_model import LassoCV
 
-    return _logistic(1.0, "saga") if classify else LassoCV(cv=N_FOLDS, max_iter=10_000)
+    return _logistic("l1", "saga") if classify else LassoCV(cv=N_FOLDS, max_iter=10_000)
 
 
-def _logistic(l1_ratio: float, solver: str) -> Any:
+def _logistic(penalty: str, solver: str) -> Any:
     from sklearn.linear_model import LogisticRegressionCV
 
+    # Since scikit-learn 1.8 a penalty is told by its share of L1, before by its name.
+    kind: dict[str, Any] = {"penalty": penalty}
+    if hasattr(LogisticRegressionCV(), "use_legacy_attributes"):
+        kind = {"l1_ratios": (float(penalty == "l1"),), "use_legacy_attributes": False}
     return LogisticRegressionCV(
-        l1_ratios=(l1_ratio,),
+        **kind,
         cv=N_FOLDS,
         solver=solver,
         scoring="neg_log_loss",
         tol=1e-3 if solver == "saga" else 1e-4,
         max_iter=5000,
-        use_legacy_attributes=False,
     )
 
 

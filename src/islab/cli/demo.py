@@ -68,15 +68,16 @@ def is_watched() -> bool:
 def _print_scores(result: dict[str, Any]) -> None:
     rows = f"{result['rows_train']} rows to learn from, {result['rows_test']} held out"
     print(f"Breast cancer, {rows}\n")
+    always = f"of held-out tumours; always the larger class: {result['base_rate']:.1%}"
     lines = {
-        "accuracy": f"{result['accuracy']:.1%}",
-        "log score": f"{result['nll']:.3f}",
-        "calibration error": f"{result['ece']:.3f}",
-        "used weights": str(result["used_weights"]),
-        "seconds": f"{result['seconds']:.1f}",
+        "accuracy": (f"{result['accuracy']:.1%}", always),
+        "log score": (f"{result['nll']:.3f}", "mean of -log probability of what was observed"),
+        "calibration error": (f"{result['ece']:.3f}", "between predicted and observed frequency"),
+        "used weights": (f"{result['used_weights']}", f"of {result['weights']}, to be read"),
+        "seconds": (f"{result['seconds']:.1f}", "for the fit"),
     }
-    for name, value in lines.items():
-        print(f"  {name:<18}{value:>8}")
+    for name, (value, meaning) in lines.items():
+        print(f"  {name:<18}{value:>8}  {meaning}")
     print("\n  selected covariates")
     for name in result["covariates"]:
         print(f"    {name}")
@@ -114,7 +115,9 @@ def breast_cancer(seed: int, report: Path | None = None) -> dict[str, Any]:
         "accuracy": float(accuracy_score(y_test, model.predict(X_test))),
         "nll": float(log_loss(y_test, probability)),
         "ece": calibration_error(y_test, probability),
+        "base_rate": float(max(y_test.mean(), 1 - y_test.mean())),
         "used_weights": int(model.n_used_weights_),
+        "weights": int(model.network_.n_weights_initial),
         "covariates": model.get_feature_names_out().tolist(),
         "seconds": seconds,
     }

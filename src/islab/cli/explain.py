@@ -34,15 +34,9 @@ BASELINES = {
     "center": "the mean of the training rows",
     "zero": "zero",
 }
-PREDICTION = ["output", "intercept", "predictor", "response", "response_lower", "response_upper"]
-VARIABLE = [
-    "variable",
-    "value",
-    "baseline",
-    "contribution",
-    "contribution_lower",
-    "contribution_upper",
-]
+BASELINE_NAMES = {"typical": "at the typical row", "center": "at the mean", "zero": "at zero"}
+BOUNDS = {"contribution_lower": "lower", "contribution_upper": "upper"}
+VARIABLE = ["variable", "value", "baseline", "contribution", *BOUNDS.values()]
 MIRRORED = ("intercept", "predictor", "response", "slope", "contribution")
 LONGEST_NAME = 60
 
@@ -103,6 +97,7 @@ def _show_network(model: FittedModel, args: argparse.Namespace) -> None:
 
 def _show_rows(model: FittedModel, args: argparse.Namespace) -> None:
     from islab.cli.predict import model_columns, text_columns
+    from islab.core import families
     from islab.tables.reading import UnusableCell
 
     rows = list(dict.fromkeys(args.row or [0]))
@@ -133,15 +128,34 @@ def _show_rows(model: FittedModel, args: argparse.Namespace) -> None:
     if not explained.exact:
         lines.append("Approximate: the network is curved")
     predictions, variables = tables["predictions"], tables["variables"]
+    words = families.likelihood(explained.likelihood).words
     for row in rows:
         predicted = predictions[predictions["row"] == row]
-        lines.append(f"row {row}\n{_text(predicted, *PREDICTION)}")
-        for output, part in variables[variables["row"] == row].groupby("output", sort=False):
+        outputs = predicted.to_dict(orient="records")
+        told = [_prediction(line, words.symbol, args.level) for line in outputs]
+        lines.append("\n".join([f"row {row}", *told]))
+        for line in outputs:
+            part = variables[(variables["row"] == row) & (variables["output"] == line["output"])]
             order = part["contribution"].abs().sort_values(ascending=False).index
-            lines.append(
-                f"contributions to {printable(output)}\n{_text(part.loc[order], *VARIABLE)}"
-            )
+            shown = _text(part.loc[order].rename(columns=BOUNDS), *VARIABLE)
+            total = _sum(line, words.predictor, BASELINE_NAMES[args.baseline])
+            lines.append(f"contributions to {printable(line['output'])}\n{shown}\n{total}")
     print("\n\n".join(lines))
+
+
+def _prediction(line: dict[str, Any], symbol: str, level: float) -> str:
+    """The prediction of a row, in words."""
+    bounds = f"{line['response_lower']:.4g} to {line['response_upper']:.4g}"
+    name = _harmless(line["output"])
+    return f"{symbol}({name}) = {line['response']:.4g}, {level:.0%} interval {bounds}"
+
+
+def _sum(line: dict[str, Any], scale: str | None, start: str) -> str:
+    """How the contributions lead to the prediction."""
+    scale = scale or _harmless(line["output"])
+    end, begin = line["predictor"], line["intercept"]
+    sign = "-" if end < begin else "+"
+    return f"{scale} {end:.4g} = {begin:.4g} {start} {sign} {abs(end - begin):.4g} (contributions)"
 
 
 def _chosen_rows(path: str, rows: list[int], text: dict[str, tuple[str, ...]]) -> pd.DataFrame:

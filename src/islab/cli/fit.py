@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
         with suppress(OSError):  # another fit may have its state there
             Path(checkpoint_folder(args)).rmdir()
     if args.report is not None:
-        model.report(args.report, X, y)
+        model.report(args.report, X, y, title=f"{args.target}: what the model learned")
     if args.json:
         facts = {"task": task, "target": args.target, "rows": n_rows, "seconds": seconds}
         print(json.dumps({**facts, "model": args.output, "summary": model.summary().to_dict()}))

@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> None:
     table, y = read_table(args.data, text), None
     if args.target is not None:
         table, y = known_targets(table, args.target, args.data)
-    model.report(args.output, model_columns(model, table, args.data), y, rows=args.row)
+    X = model_columns(model, table, args.data)
+    title = args.target and f"{args.target}: what the model learned"
+    model.report(args.output, X, y, rows=args.row, title=title)
     print(f"report of {counted(len(table), 'row')} written to {args.output}", file=sys.stderr)
 
 

@@ -48,6 +48,8 @@ def summarise_model(
         "used covariates": f"{len(network.covariates)} of {network.n_covariates}",
         "depth": f"{network.average_depth:.2f} on average, {network.max_depth} at most",
     }
+    if len(getattr(estimator, "classes_", ())) == 2 and len(network.scale.outputs) == 1:
+        facts["outputs"] = f"probability of {facts['outputs']}"
     likely = everything.effects["p_nonlinear"] > LIKELY
     linear = network.max_depth == 1 and not likely.any()
     if network.max_depth == 1:

@@ -139,6 +139,8 @@ def _unusual(variable: Variable, column: Column) -> NDArray[np.bool_]:
     assert isinstance(variable, Category | Ordered)
     labels = as_labels(column, variable.name, variable.levels)
     known = {*variable.levels, *variable.spelled}
+    if isinstance(variable, Category):
+        known.update(variable.pooled)  # missing values among them
     if isinstance(variable, Ordered) and (variable.indicator or variable.gaps):
         known.add(MISSING_LEVEL)
     if isinstance(variable, Category) and variable.n_pooled > len(variable.pooled):
