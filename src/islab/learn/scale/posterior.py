@@ -37,6 +37,7 @@ from islab.learn.scale.weights import Climb, Structures, climb, see_all
 MOST_VISITED = 8  # structures of each chain
 MOST_GIVEN_ALL = 3  # of them, those under which other rows are most probable
 FIRST_PASSES = 4  # over the rows of the chains
+SOME_PASSES = 3  # over some rows, which more rows will move anyway
 MOST_PASSES, LAST_PASSES = 6, 4  # over all rows, and after edges were dropped
 SMALLEST_SHARE = 1e-3
 HOPELESS = 30.0  # nats of evidence behind the best of a chain
@@ -253,7 +254,7 @@ def _given_all(chosen: _Chosen, levels: Sequence[Rows]) -> _Found:
     for rows in levels:
         climbs = structures.climbs()
         kept = list(range(len(climbs)))
-        for _ in range(MOST_PASSES):
+        for _ in range(MOST_PASSES if rows is levels[-1] else SOME_PASSES):
             left = [k for k in kept if not climbs[k].done]
             if not left:
                 break
