@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from islab.core.architecture import Architecture
-from islab.core.arrays import Float, Index, Mask
+from islab.core.arrays import Float, Index
 from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
 from islab.core.leave_one_out import leave_one_out, stacking_weights
@@ -273,20 +273,31 @@ def _given_all(chosen: _Chosen, levels: Sequence[Rows]) -> _Found:
 
 
 def _without_unneeded(found: _Found, rows: Rows, forced: Index) -> _Found:
-    """Without the edges that all rows show to be more probably 0, where fewer rows did not."""
+    """Without the edges that all rows show to be more probably 0, where fewer rows did not.
+
+    The Gaussian at the mode says which. Where units bend it may be wrong: a network that is less
+    probable without them keeps them.
+    """
     used = np.flatnonzero(found.shares > SMALLEST_SHARE)
-    structures = found.structures.take(used)
-    out: list[Mask] = []
-    theta: list[Float] = []
+    climbs = [found.climbs[k] for k in used]
+    structures = found.structures.take(used).at([each.mode for each in climbs])
+    parts = [structures.take(np.array([number])) for number in range(len(used))]
+    smaller: dict[int, Structures] = {}
+    prior: dict[int, float] = {}  # log odds of the smaller networks
     for number, k in enumerate(used):
-        edges, own = found.climbs[k].unneeded(structures.log_odds_of_fewer(number, forced))
         if k == len(found.climbs) - 1:  # the readable network was chosen for its size already
-            edges, own = np.zeros_like(edges), found.climbs[k].mode
-        out.append(edges)
-        theta.append(own)
-    smaller = structures.at(theta).without(out)
-    climbs = climb(smaller, rows, LAST_PASSES)
-    return _Found(smaller, climbs, found.owner[used], found.shares[used])
+            continue
+        odds = structures.log_odds_of_fewer(number, forced)
+        edges, own = climbs[number].unneeded(odds)
+        if edges.any():
+            smaller[number] = parts[number].at([own]).without([edges])
+            prior[number] = float(odds[edges].sum())
+    if smaller:
+        new = climb(Structures.joined(list(smaller.values())), rows, LAST_PASSES)
+        for number, own_climb in zip(smaller, new, strict=True):
+            if own_climb.evidence + prior[number] >= climbs[number].evidence:
+                climbs[number], parts[number] = own_climb, smaller[number].at([own_climb.mode])
+    return _Found(Structures.joined(parts), climbs, found.owner[used], found.shares[used])
 
 
 def _hopeful(
