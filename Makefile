@@ -57,7 +57,7 @@ test-newest:
 	ISLAB_REQUIRE_KERNEL=1 build/newest/bin/python $(PIP) --upgrade '.[plots]' $(TESTERS)
 	OMP_NUM_THREADS=1 build/newest/bin/python -m pytest -n 2 $(ROOMS)
 
-# Restarts and comparisons on the joblib backends of Ray and Spark, which needs Java.
+# Fits, restarts and comparisons on Ray and Spark, which needs Java.
 test-optional:
 	$(PYTHON) -m venv --clear build/optional
 	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 joblibspark==0.6.0
@@ -85,6 +85,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.predictions
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.startup
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.many_rows cost
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.wide fit --sizes 42x6830
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.beyond_memory
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments.benchmarks.growth --picture docs/images/growth.svg
 

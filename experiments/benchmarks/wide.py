@@ -7,7 +7,7 @@ only together.
 
 ``fit`` prints the CPU time of fits with the default posterior, which has the 500 best of very many
 covariates, and with the variational one, which has all; what they use;
-and the R squared on new rows.
+and the R squared on new rows. ``results/wide.json`` has what was found.
 
     python -m experiments.benchmarks.wide screen
     python -m experiments.benchmarks.wide fit --sizes 42x6830 200x1000 300x10000
@@ -16,14 +16,18 @@ and the R squared on new rows.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from islab import ISLaBRegressor
 
+FILE = Path(__file__).parent / "results" / "wide.json"
+TARGETS = {"42x6830": 10.0}  # seconds of CPU with the default posterior
 KEPT = (50, 200, 500, 1000)
 TRUE = np.array([0.1, 0.3, 0.5, 0.7, 0.9])  # places of the covariates that matter
 
@@ -81,10 +85,18 @@ def fit(n_rows: int, n_covariates: int, seed: int) -> None:
         model = ISLaBRegressor(random_state=seed, posterior=posterior).fit(x[:n_rows], y[:n_rows])
         seconds = time.process_time() - start
         chosen = set(model.get_support(indices=True))
+        size = f"{n_rows}x{n_covariates}"
+        target = TARGETS.get(size) if posterior == "auto" else None
+        kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+        own = {"seconds": seconds, "r2": model.score(x[n_rows:], y[n_rows:])}
+        own |= {"found": len(chosen & set(used)), "others": len(chosen - set(used))}
+        own |= {} if target is None else {"target": target}
+        kept.setdefault(size, {})[posterior] = own
+        FILE.write_text(json.dumps(kept, indent=2) + "\n")
+        words = "" if target is None else f" (target {target:g} s)"
         print(
-            f"{n_rows:5d} x {n_covariates:6d} {posterior:11s} {seconds:6.1f} s of CPU, "
-            f"{len(chosen & set(used))} of 5 found, {len(chosen - set(used))} others, "
-            f"R2 {model.score(x[n_rows:], y[n_rows:]):.3f}",
+            f"{n_rows:5d} x {n_covariates:6d} {posterior:11s} {seconds:6.1f} s of CPU{words}, "
+            f"{own['found']} of 5 found, {own['others']} others, R2 {own['r2']:.3f}",
             flush=True,
         )
 

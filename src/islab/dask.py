@@ -6,7 +6,7 @@ Fitting gives a plain local model, as that of :class:`islab.Batches` with the sa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,15 @@ import pandas as pd
 
 from islab.core.dependencies import needed
 from islab.estimators.islab import ISLaBClassifier, ISLaBRegressor
-from islab.tables.batches import SAMPLE_ROWS, Batches, Sample
-from islab.tables.frames import n_rows
+from islab.tables.batches import SAMPLE_ROWS
+from islab.tables.partitions import Partitions, Task, Whole, added
 
 __all__ = ["DaskBatches", "DaskISLaBClassifier", "DaskISLaBRegressor", "explain_local"]
 
 PARTS_AT_ONCE = 16  # whose sums are added before they travel
 
 
-class DaskBatches(Batches):
+class DaskBatches(Partitions):
     """The partitions of a Dask data frame as batches: what is done with each is done where it is.
 
     Parameters
@@ -34,17 +34,14 @@ class DaskBatches(Batches):
     """
 
     def __init__(self, frame: Any, *, n_rows: int = SAMPLE_ROWS) -> None:
-        if n_rows < 2:
-            raise ValueError(f"Got n_rows={n_rows}, expected at least 2; try {SAMPLE_ROWS}.")
-        self.n_rows = n_rows
+        super().__init__(n_rows=n_rows)
         self._dask = needed("dask", "Fits of Dask data frames")
         self._parts = frame.to_delayed()
         self._read: tuple[Any, Any] | None = None
 
-    def __iter__(self) -> Iterator[Any]:
-        for part in self._parts:
-            (frame,) = self._dask.compute(part)
-            yield frame
+    def by_part(self, task: Task) -> list[Any]:
+        sent = self._dask.delayed(task, traverse=False)
+        return list(self._dask.compute(*map(sent, range(len(self._parts)), self._parts)))
 
     def total(self, read: Callable[[Any], Any], task: Callable[[Any], Any]) -> Any:
         """The sum over partitions of what a task gives for what is read of each.
@@ -55,64 +52,14 @@ class DaskBatches(Batches):
         wait = self._dask.delayed
         if self._read is None or self._read[0] is not read:
             # A dataclass is to be sent whole: Dask would look into it for parts to compute.
-            sent = wait(_Whole(read), traverse=False)
+            sent = wait(Whole(read), traverse=False)
             self._read = (read, self._dask.persist(*[sent(part) for part in self._parts]))
-        sent = wait(_Whole(task), traverse=False)
+        sent = wait(Whole(task), traverse=False)
         sums = [sent(part) for part in self._read[1]]
         while len(sums) > 1:
             groups = range(0, len(sums), PARTS_AT_ONCE)
-            sums = [wait(_added)(sums[first : first + PARTS_AT_ONCE]) for first in groups]
+            sums = [wait(added)(sums[first : first + PARTS_AT_ONCE]) for first in groups]
         return self._dask.compute(sums[0])[0]
-
-    def sample(self, seed: int) -> Sample:
-        """The sample of :meth:`islab.Batches.sample`, drawn by the workers."""
-        wait = self._dask.delayed
-        sizes = self._dask.compute(*[wait(n_rows)(part) for part in self._parts])
-        total = int(sum(sizes))
-        if not total:
-            raise ValueError("Got partitions without a single row, expected a table.")
-        # Fewer keys than are wanted lie below this bound once in many billions of samples.
-        share = (self.n_rows + 8 * np.sqrt(self.n_rows) + 8) / total
-        starts = np.cumsum([0, *sizes[:-1]]).tolist()
-        drawn = [
-            wait(_drawn)(part, seed, start, min(share, 1.0))
-            for part, start in zip(self._parts, starts, strict=True)
-        ]
-        found = self._dask.compute(*drawn)
-        table = pd.concat([part for part, _ in found], ignore_index=True)
-        keys = np.concatenate([own for _, own in found])
-        if len(keys) > self.n_rows:
-            bound = np.partition(keys, self.n_rows - 1)[self.n_rows - 1]
-            table = table[keys <= bound].reset_index(drop=True)
-        return Sample(table, total)
-
-
-def _drawn(part: pd.DataFrame, seed: int, start: int, share: float) -> tuple[pd.DataFrame, Any]:
-    """Rows of a partition whose keys are small, with the keys that all rows in order would get."""
-    rng = np.random.default_rng(seed)
-    rng.bit_generator.advance(start)  # type: ignore[attr-defined]
-    keys = rng.random(len(part))
-    chosen = keys <= share
-    return part[chosen], keys[chosen]
-
-
-class _Whole:
-    """A function of a part of the rows; None of one without rows."""
-
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self.function = function
-
-    def __call__(self, part: Any) -> Any:
-        empty = part is None or (isinstance(part, pd.DataFrame) and not len(part))
-        return None if empty else self.function(part)
-
-
-def _added(parts: list[Any]) -> Any:
-    found = None
-    for part in parts:
-        if part is not None:
-            found = part if found is None else found + part
-    return found
 
 
 class _DaskEstimator:

@@ -172,7 +172,7 @@ def test_divergence_equals_torch(name):
     assert divergence(own, noise) == pytest.approx(divergence(other, noise), rel=1e-9)
 
 
-@pytest.mark.parametrize("instructions", ["avx2", "baseline"])
+@pytest.mark.parametrize("instructions", ["avx512", "avx2", "baseline"])
 def test_every_instruction_set_takes_the_same_steps(instructions):
     from islab.learn.engines.native import _kernel
 

@@ -55,9 +55,15 @@ def make(likelihood, *, activation="tanh", n_rows=200, seed=0):
     return Structures(networks, noise, np.ones((2, len(net.blocks))), likelihood), problem
 
 
+def of_each(sums, networks):
+    """Sums of each network."""
+    return sums.by_network([len(edges) + len(units) for edges, units in networks.parameters])
+
+
 def sums_at(structures, problem, theta, draw):
     one = structures.take(np.array([draw])).at([theta])
-    return NewtonPass(one.networks, one.noise, one.likelihood)(problem)
+    (found,) = of_each(NewtonPass(one.networks, one.noise, one.likelihood)(problem), one.networks)
+    return found
 
 
 @pytest.mark.parametrize("likelihood", NOISE)
@@ -67,12 +73,12 @@ def test_gradients_are_derivatives_of_the_log_likelihood(likelihood):
         found = sums_at(structures, problem, climb.theta, draw)
         steps = 1e-5 * np.eye(len(climb.theta))
         differences = [
-            sums_at(structures, problem, climb.theta + step, draw).log_likelihood[0]
-            - sums_at(structures, problem, climb.theta - step, draw).log_likelihood[0]
+            sums_at(structures, problem, climb.theta + step, draw).log_likelihood
+            - sums_at(structures, problem, climb.theta - step, draw).log_likelihood
             for step in steps
         ]
         np.testing.assert_allclose(
-            found.gradient[0], np.array(differences) / 2e-5, rtol=1e-4, atol=1e-4
+            found.gradient, np.array(differences) / 2e-5, rtol=1e-4, atol=1e-4
         )
 
 
@@ -83,12 +89,12 @@ def test_what_ties_noise_to_weights_are_second_derivatives(likelihood):
     found = sums_at(structures, problem, climb.theta, 0)
     steps = 1e-5 * np.eye(len(climb.theta))[-n_noise:]
     differences = [
-        sums_at(structures, problem, climb.theta + step, 0).gradient[0]
-        - sums_at(structures, problem, climb.theta - step, 0).gradient[0]
+        sums_at(structures, problem, climb.theta + step, 0).gradient
+        - sums_at(structures, problem, climb.theta - step, 0).gradient
         for step in steps
     ]
     second = -np.array(differences) / 2e-5
-    np.testing.assert_allclose(found.information[0][-n_noise:], second, rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(found.information[-n_noise:], second, rtol=1e-3, atol=1e-2)
 
 
 def test_the_information_of_a_linear_model_is_that_of_least_squares():
@@ -96,9 +102,10 @@ def test_the_information_of_a_linear_model_is_that_of_least_squares():
     net = Architecture(3, (), 1)
     x, y = rng.normal(size=(500, 3)), rng.normal(size=(500, 1))
     networks = DrawnNetworks.from_dense(net, np.ones((1, 3)), np.zeros((1, 1)))
-    found = NewtonPass(networks, np.array([[0.5]]), "gaussian")(Problem(x, y))
+    sums = NewtonPass(networks, np.array([[0.5]]), "gaussian")(Problem(x, y))
+    (found,) = of_each(sums, networks)
     design = np.hstack([x, np.ones((500, 1))])
-    np.testing.assert_allclose(found.information[0][:4, :4], design.T @ design / 0.5, rtol=1e-10)
+    np.testing.assert_allclose(found.information[:4, :4], design.T @ design / 0.5, rtol=1e-10)
 
 
 def test_threads_and_blocks_do_not_change_sums(monkeypatch):
@@ -107,12 +114,13 @@ def test_threads_and_blocks_do_not_change_sums(monkeypatch):
     whole = task(problem)
     monkeypatch.setattr("islab.learn.scale.passes.ROWS_AT_ONCE", 100)
     one, two = ArrayRows(problem).total(task), ArrayRows(problem, n_jobs=2).total(task)
-    np.testing.assert_array_equal(one.gradient[0], two.gradient[0])
-    np.testing.assert_array_equal(one.information[1], two.information[1])
-    np.testing.assert_allclose(one.information[1], whole.information[1], rtol=1e-8, atol=1e-6)
+    np.testing.assert_array_equal(one.slopes, two.slopes)
+    np.testing.assert_array_equal(one.squares, two.squares)
+    first, second = (of_each(sums, structures.networks)[1] for sums in (one, whole))
+    np.testing.assert_allclose(first.information, second.information, rtol=1e-8, atol=1e-6)
     np.testing.assert_allclose(one.log_likelihood, whole.log_likelihood, rtol=1e-12)
     monkeypatch.setattr("islab.learn.scale.passes.NUMBERS_AT_ONCE", 500)
-    np.testing.assert_allclose(task(problem).gradient[0], whole.gradient[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(task(problem).slopes, whole.slopes, rtol=1e-9, atol=1e-9)
 
 
 def test_sums_of_weighted_rows_are_those_of_repeated_ones():

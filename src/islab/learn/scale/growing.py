@@ -2,10 +2,9 @@
 
 Variational runs, whose steps cost the same whatever the number of rows, have found networks on all
 rows that chains may see; chains begin on as many as networks of that size need. Those on twice the
-rows go on from where the ones before stood, and where there are no more rows chains go on if they
-have gained much. Both sets of structures get their
-weights from the same rows, and are compared by the log density of rows that neither has seen, so
-that what is compared is structure alone.
+rows go on from where the ones before stood, and where there are no more rows chains go on as long
+as they gain. Structures of all rounds get their weights from the same rows, and are compared by the
+log density of rows that none has seen, so that what is compared is structure alone.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from islab.core import families
 from islab.core.architecture import Architecture
 from islab.core.arrays import Float
 from islab.core.chain_draws import ChainDraws
@@ -39,11 +39,12 @@ from islab.learn.scale.weights import Structures, climb
 FEWEST_ROWS, MOST_ROWS, FRESH_ROWS = 2_500, 20_000, 5_000
 ROWS_OF_A_WEIGHT = 200
 MORE = 8  # times as many rows choose among structures, before all do
-STEPS, MORE_STEPS = (40, 20), (20, 12)  # of warm-up and then draws, on the first rows and later
+STEPS, MORE_STEPS = (40, 20), (40, 16)  # of warm-up and then draws, on the first rows and later
 STRUCTURES_COMPARED = 3  # of each chain
 PASSES = 3
-SMALLEST_GAIN = 0.001  # nats a row
-MUCH_GAIN, MOST_ROUNDS = 0.005, 12
+SMALLEST_GAIN = 0.001  # nats a row, by a round
+MUCH_GAIN, MOST_ROUNDS = 0.005, 40  # by the first round, of numbers on a scale of their own
+ROUNDS_COMPARED = 2  # a single one may gain by chance, or not
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,34 +103,46 @@ class Growth:
         starts = [Start.at(network, self.architecture) for network in networks]
         folder = self._folder(starts)
         best: Grown | None = None
-        before: Float | None = None
+        densities: list[Float] = []
         most = min(self.seen.n_rows, MOST_ROWS)
         size = first_size(most, max(len(start.slots) for start in starts))
         with SamplingBar(len(starts) * MOST_ROUNDS * sum(STEPS), enabled=self.verbose) as bar:
             for number in range(MOST_ROUNDS):
                 rows = rows_of(self.seen, slice(0, size))
                 try:
-                    if before is None:
-                        before = self._structure_density(self._at(starts))
+                    if not densities:
+                        densities.append(self._structure_density(self._at(starts)))
                     chains = self._chains(rows, starts, number, folder, bar)
-                    density = self._structure_density(self._last(chains))
+                    densities.append(self._structure_density(self._last(chains)))
                 except KeyboardInterrupt:
                     if best is None or not self.keep_interrupted:
                         raise
                     best = replace(best, interrupted=True)
                     break
-                gain = density - before
-                if best is None or gain.mean() > 0:
+                if best is None or densities[-1].mean() >= max(d.mean() for d in densities[1:]):
                     best = Grown(rows, chains)
-                can_grow = 2 * size <= most
-                if (number and _no_better(gain)) or (not can_grow and gain.mean() <= MUCH_GAIN):
+                if self._enough(densities, can_grow=2 * size <= most):
                     break
-                size = 2 * size if can_grow else size
+                size = min(2 * size, most)
                 starts = [Start(**chain.state(chain.n_draws - 1)) for chain in chains]
-                before = density
         assert best is not None
         close(folder, best.interrupted)
         return best
+
+    def _enough(self, densities: Sequence[Float], *, can_grow: bool) -> bool:
+        """Whether further rounds would gain little, as the log densities of fresh rows tell.
+
+        The first is that of the networks that chains started from. Where these were good already
+        and there are not twice as many rows, one round is enough.
+        """
+        if len(densities) == 2:
+            much = MUCH_GAIN
+            if not families.likelihood(self.likelihood).scales_target:
+                much = SMALLEST_GAIN  # classes and counts have few nats a row to gain
+            return not can_grow and bool((densities[1] - densities[0]).mean() <= much)
+        gain = densities[-1] - densities[max(1, len(densities) - 1 - ROUNDS_COMPARED)]
+        error = gain.std() / np.sqrt(len(gain))
+        return bool(gain.mean() <= max(ROUNDS_COMPARED * SMALLEST_GAIN, error))
 
     def _chains(
         self,
@@ -187,11 +200,6 @@ class Growth:
         density = LogLikelihoods(found.networks, found.noise, self.likelihood).by_row(self.fresh)
         largest = density.max(axis=0)
         return largest + np.log(np.exp(density - largest).mean(axis=0))
-
-
-def _no_better(gain: Float) -> bool:
-    """Whether the gains (rows,) are on average less than their error."""
-    return bool(gain.mean() <= max(SMALLEST_GAIN, gain.std() / np.sqrt(len(gain))))
 
 
 def sample_sizes() -> tuple[int, int]:

@@ -6,12 +6,12 @@ files batch after batch, or be spread over a cluster: only the sums leave the pl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import islice
 from operator import add
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,7 +22,7 @@ from islab.core.drawn import DrawnNetworks
 from islab.core.families import Likelihood
 from islab.learn.engines.base import Problem
 
-ROWS_AT_ONCE = 8192
+ROWS_AT_ONCE = 16_384
 NUMBERS_AT_ONCE = 2_000_000  # roots of the curvature by network, row and outputs
 NOISE_STEP = 1e-3  # of the logarithm of noise, for differences
 BLOCKS_AT_ONCE = 64
@@ -44,42 +44,75 @@ class Rows(Protocol):
         """The sum of what a pass gives for every block of rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class NewtonSums:
-    """Sums over rows of what a Gauss-Newton step of several networks needs.
+class NewtonSums(NamedTuple):
+    """Sums over rows of what a Gauss-Newton step of one network needs.
 
     Parameters are those of :attr:`DrawnNetworks.parameters`, then the logarithms of the noise.
 
     Attributes
     ----------
-    log_likelihood : (draws,)
-    gradient : list of (parameters,)
-        Of each draw.
-    information : list of (parameters, parameters)
+    log_likelihood : float
+    gradient : (parameters,)
+    information : (parameters, parameters)
         Of weights the expected one (Gauss-Newton), of noise the observed one.
     """
 
-    log_likelihood: Float
-    gradient: list[Float]
-    information: list[Float]
+    log_likelihood: float
+    gradient: Float
+    information: Float
 
-    def __add__(self, other: NewtonSums) -> NewtonSums:
-        return NewtonSums(
-            self.log_likelihood + other.log_likelihood,
-            [a + b for a, b in zip(self.gradient, other.gradient, strict=True)],
-            [a + b for a, b in zip(self.information, other.information, strict=True)],
-        )
+
+@dataclass(frozen=True, eq=False)
+class PartialSums:
+    """What blocks of rows add to the :class:`NewtonSums` of several networks, in few arrays.
+
+    Attributes
+    ----------
+    log_likelihood : (draws,)
+    slopes : (1 + numbers, parameters of all draws)
+        Of the log likelihood, and of its slopes by the logarithms of the noise.
+    squares : (squared numbers of parameters of all draws,)
+    noise_gradient : (draws, numbers)
+    noise_information : (draws, numbers, numbers)
+    """
+
+    log_likelihood: Float
+    slopes: Float
+    squares: Float
+    noise_gradient: Float
+    noise_information: Float
+
+    def __add__(self, other: PartialSums) -> PartialSums:
+        return PartialSums(*(a + b for a, b in zip(self._parts, other._parts, strict=True)))
+
+    @property
+    def _parts(self) -> tuple[Float, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    def by_network(self, sizes: Sequence[int]) -> list[NewtonSums]:
+        """Those of each network, given its number of parameters without noise."""
+        slopes = np.split(self.slopes, np.cumsum(sizes)[:-1], axis=1)
+        squares = np.split(self.squares, np.cumsum(np.square(sizes))[:-1])
+        noise = zip(self.noise_gradient, self.noise_information, strict=True)
+        found = []
+        for value, slope, square, (gradient, information) in zip(
+            self.log_likelihood, slopes, squares, noise, strict=True
+        ):
+            size, cross = slope.shape[1], -slope[1:]
+            whole = np.block([[square.reshape(size, size), cross.T], [cross, information]])
+            found.append(NewtonSums(float(value), np.concatenate([slope[0], gradient]), whole))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class NewtonPass:
-    """Gives :class:`NewtonSums` of a block of rows."""
+    """Gives :class:`PartialSums` of a block of rows."""
 
     networks: DrawnNetworks
     noise: Float  # (draws, numbers)
     likelihood: str
 
-    def __call__(self, block: Problem) -> NewtonSums:
+    def __call__(self, block: Problem) -> PartialSums:
         size = max(1, NUMBERS_AT_ONCE // (len(self.networks) * block.y.shape[1] ** 2))
         if block.n_rows <= size:
             return self._sums(block)
@@ -89,7 +122,7 @@ class NewtonPass:
         )
         return reduce(add, parts)
 
-    def _sums(self, block: Problem) -> NewtonSums:
+    def _sums(self, block: Problem) -> PartialSums:
         family = families.likelihood(self.likelihood)
         predictor = _predictor(self.networks, block)
         learned = self.noise.shape[1] if family.learns_noise else 0
@@ -97,29 +130,18 @@ class NewtonPass:
             _Derivatives.of(family, block.y, *each, block.row_weights, learned)
             for each in zip(predictor, self.noise, strict=True)
         ]
-        gradients, curvatures = self.networks.newton_sums(
+        slopes, squares = self.networks.newton_sums(
             block.x,
             np.stack([each.residuals for each in found], axis=1),
             np.stack([each.roots for each in found], axis=1),
         )
-        return self._assembled(found, gradients, curvatures)
-
-    def _assembled(
-        self, found: list[_Derivatives], gradients: Float, curvatures: Float
-    ) -> NewtonSums:
-        sizes = [len(edges) + len(units) for edges, units in self.networks.parameters]
-        slopes = np.split(gradients, np.cumsum(sizes)[:-1], axis=1)
-        squares = np.split(curvatures, np.cumsum(np.square(sizes))[:-1])
-        gradient, information = [], []
-        for own, slope, square in zip(found, slopes, squares, strict=True):
-            size = slope.shape[1]
-            gradient.append(np.concatenate([slope[0], own.noise_gradient]))
-            cross = -slope[1:]
-            whole = np.block(
-                [[square.reshape(size, size), cross.T], [cross, own.noise_information]]
-            )
-            information.append(whole)
-        return NewtonSums(np.array([own.value for own in found]), gradient, information)
+        return PartialSums(
+            np.array([each.value for each in found]),
+            slopes,
+            squares,
+            np.array([each.noise_gradient for each in found]),
+            np.array([each.noise_information for each in found]),
+        )
 
 
 @dataclass(frozen=True, eq=False)

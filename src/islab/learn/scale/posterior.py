@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from islab.core.architecture import Architecture
-from islab.core.arrays import Float, Index, Mask
+from islab.core.arrays import Float, Index
 from islab.core.chain_draws import ChainDraws
 from islab.core.drawn import DrawnNetworks
 from islab.core.leave_one_out import leave_one_out, stacking_weights
@@ -37,6 +37,7 @@ from islab.learn.scale.weights import Climb, Structures, climb, see_all
 MOST_VISITED = 8  # structures of each chain
 MOST_GIVEN_ALL = 3  # of them, those under which other rows are most probable
 FIRST_PASSES = 4  # over the rows of the chains
+SOME_PASSES = 3  # over some rows, which more rows will move anyway
 MOST_PASSES, LAST_PASSES = 6, 4  # over all rows, and after edges were dropped
 SMALLEST_SHARE = 1e-3
 HOPELESS = 30.0  # nats of evidence behind the best of a chain
@@ -253,7 +254,7 @@ def _given_all(chosen: _Chosen, levels: Sequence[Rows]) -> _Found:
     for rows in levels:
         climbs = structures.climbs()
         kept = list(range(len(climbs)))
-        for _ in range(MOST_PASSES):
+        for _ in range(MOST_PASSES if rows is levels[-1] else SOME_PASSES):
             left = [k for k in kept if not climbs[k].done]
             if not left:
                 break
@@ -272,20 +273,31 @@ def _given_all(chosen: _Chosen, levels: Sequence[Rows]) -> _Found:
 
 
 def _without_unneeded(found: _Found, rows: Rows, forced: Index) -> _Found:
-    """Without the edges that all rows show to be more probably 0, where fewer rows did not."""
+    """Without the edges that all rows show to be more probably 0, where fewer rows did not.
+
+    The Gaussian at the mode says which. Where units bend it may be wrong: a network that is less
+    probable without them keeps them.
+    """
     used = np.flatnonzero(found.shares > SMALLEST_SHARE)
-    structures = found.structures.take(used)
-    out: list[Mask] = []
-    theta: list[Float] = []
+    climbs = [found.climbs[k] for k in used]
+    structures = found.structures.take(used).at([each.mode for each in climbs])
+    parts = [structures.take(np.array([number])) for number in range(len(used))]
+    smaller: dict[int, Structures] = {}
+    prior: dict[int, float] = {}  # log odds of the smaller networks
     for number, k in enumerate(used):
-        edges, own = found.climbs[k].unneeded(structures.log_odds_of_fewer(number, forced))
         if k == len(found.climbs) - 1:  # the readable network was chosen for its size already
-            edges, own = np.zeros_like(edges), found.climbs[k].mode
-        out.append(edges)
-        theta.append(own)
-    smaller = structures.at(theta).without(out)
-    climbs = climb(smaller, rows, LAST_PASSES)
-    return _Found(smaller, climbs, found.owner[used], found.shares[used])
+            continue
+        odds = structures.log_odds_of_fewer(number, forced)
+        edges, own = climbs[number].unneeded(odds)
+        if edges.any():
+            smaller[number] = parts[number].at([own]).without([edges])
+            prior[number] = float(odds[edges].sum())
+    if smaller:
+        new = climb(Structures.joined(list(smaller.values())), rows, LAST_PASSES)
+        for number, own_climb in zip(smaller, new, strict=True):
+            if own_climb.evidence + prior[number] >= climbs[number].evidence:
+                climbs[number], parts[number] = own_climb, smaller[number].at([own_climb.mode])
+    return _Found(Structures.joined(parts), climbs, found.owner[used], found.shares[used])
 
 
 def _hopeful(

@@ -385,7 +385,6 @@ def see_all(
     """One pass over the rows for some of the structures."""
     some = structures.take(np.array(which)).at([climbs[k].theta for k in which])
     sums = rows.total(NewtonPass(some.networks, some.noise, some.likelihood))
-    for number, k in enumerate(which):
-        climbs[k].see(
-            float(sums.log_likelihood[number]), sums.gradient[number], sums.information[number]
-        )
+    sizes = [len(edges) + len(units) for edges, units in some.networks.parameters]
+    for k, own in zip(which, sums.by_network(sizes), strict=True):
+        climbs[k].see(*own)

@@ -12,34 +12,41 @@
 
 namespace islab {
 
-inline bool has_avx2() {
-#ifdef ISLAB_HAS_AVX2
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
+// The fastest first.
+inline std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+#ifdef ISLAB_HAS_X86_VARIANTS
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+            __builtin_cpu_supports("avx512vl"))
+            names.emplace_back("avx512");
+        names.emplace_back("avx2");
+    }
 #endif
+    names.emplace_back("baseline");
+    return names;
 }
 
-inline std::vector<std::string> instruction_sets() {
-    return has_avx2() ? std::vector<std::string>{"avx2", "baseline"}
-                      : std::vector<std::string>{"baseline"};
+template <class T>
+const Kernel<T>& one_of(const Kernel<float>& single, const Kernel<double>& twice) {
+    if constexpr (std::is_same_v<T, float>)
+        return single;
+    else
+        return twice;
 }
 
 template <class T>
 const Kernel<T>& kernel_for(const std::string& instructions) {
     std::map<std::string, const Kernel<T>*> kernels;
-    if constexpr (std::is_same_v<T, float>)
-        kernels["baseline"] = &baseline::single_precision;
-    else
-        kernels["baseline"] = &baseline::double_precision;
-#ifdef ISLAB_HAS_AVX2
-    if (has_avx2()) {
-        if constexpr (std::is_same_v<T, float>)
-            kernels["avx2"] = &avx2::single_precision;
-        else
-            kernels["avx2"] = &avx2::double_precision;
-    }
+    for (const std::string& name : instruction_sets()) {
+        kernels[name] = &one_of<T>(baseline::single_precision, baseline::double_precision);
+#ifdef ISLAB_HAS_X86_VARIANTS
+        if (name == "avx2")
+            kernels[name] = &one_of<T>(avx2::single_precision, avx2::double_precision);
+        if (name == "avx512")
+            kernels[name] = &one_of<T>(avx512::single_precision, avx512::double_precision);
 #endif
+    }
     return *choose(kernels, "instructions", instructions);
 }
 

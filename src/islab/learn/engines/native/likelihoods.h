@@ -153,7 +153,7 @@ struct Heteroscedastic {
                 if (!out.gradient) continue;
                 store(out.gradient + at, Lanes<T>(-weight * error * precision));
                 const Lanes<T> inside =
-                    (raw > -largest_log_sd) & (raw < largest_log_sd) ? T(1) - square : fill<T>(0);
+                    ((raw > -largest_log_sd) & (raw < largest_log_sd)) ? T(1) - square : fill<T>(0);
                 store(out.gradient + spread, Lanes<T>(weight * inside));
             }
         }

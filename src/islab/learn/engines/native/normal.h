@@ -16,16 +16,31 @@ constexpr int n_at_once = 2 * n_streams;  // Box-Muller turns two integers into 
 using Words = Lanes<std::uint32_t>;
 using Floats = Lanes<float>;
 
+// What the generators give at once: a vector, or a part of one that is wider than their number.
+#if defined(__GNUC__)
+constexpr int stream_bytes = VECTOR_BYTES < 4 * n_streams ? VECTOR_BYTES : 4 * n_streams;
+typedef std::uint32_t Streams __attribute__((vector_size(stream_bytes)));
+#else
+using Streams = std::uint32_t;
+#endif
+constexpr int n_lanes = sizeof(Streams) / sizeof(std::uint32_t);
+constexpr int blocks_at_once = width<float> / n_lanes;
+
+struct Parts {
+    Streams of[blocks_at_once];
+};
+
 // A sweep over the streams takes whole vectors, and words and numbers lane by lane.
-static_assert(n_streams % width<float> == 0, "the streams must fill whole vectors");
+static_assert(n_streams % n_lanes == 0, "the streams must fill whole vectors");
+static_assert(width<float> % n_lanes == 0, "vectors must fill wider ones");
 static_assert(width<std::uint32_t> == width<float>, "a word for each number");
 static_assert(n_at_once == 2 * n_streams, "Box-Muller makes two numbers of two words");
 
-inline Words rotate(Words x, int by) { return (x << by) | (x >> (32 - by)); }
+inline Streams rotate(Streams x, int by) { return (x << by) | (x >> (32 - by)); }
 
-inline Words next(Words (&s)[4]) {
-    const Words result = rotate(s[0] + s[3], 7) + s[0];
-    const Words kept = s[1] << 9;
+inline Streams next(Streams (&s)[4]) {
+    const Streams result = rotate(s[0] + s[3], 7) + s[0];
+    const Streams kept = s[1] << 9;
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
@@ -60,17 +75,30 @@ inline void box_muller(Words first, Words second, Floats& z1, Floats& z2) {
 
 // Writes the next n_at_once * n_blocks normals.
 inline void normals(std::uint32_t* generator, float* out, Index n_blocks) {
-    for (int lane = 0; lane < n_streams; lane += width<float>) {
-        Words s[4];
-        for (int word = 0; word < 4; ++word) s[word] = load(generator + word * n_streams + lane);
-        for (Index block = 0; block < n_blocks; ++block) {
+    for (int lane = 0; lane < n_streams; lane += n_lanes) {
+        Streams s[4];
+        for (int word = 0; word < 4; ++word)
+            std::memcpy(s + word, generator + word * n_streams + lane, sizeof *s);
+        for (Index block = 0; block < n_blocks; block += blocks_at_once) {
+            const Index left = n_blocks - block;
+            const int now = left < blocks_at_once ? int(left) : blocks_at_once;
+            Parts first{}, second{};
+            for (int i = 0; i < now; ++i) {
+                first.of[i] = next(s);
+                second.of[i] = next(s);
+            }
             Floats z1, z2;
-            const Words first = next(s);
-            box_muller(first, next(s), z1, z2);
-            store(out + block * n_at_once + lane, z1);
-            store(out + block * n_at_once + n_streams + lane, z2);
+            box_muller(bits<Words>(first), bits<Words>(second), z1, z2);
+            first = bits<Parts>(z1);
+            second = bits<Parts>(z2);
+            for (int i = 0; i < now; ++i) {
+                float* to = out + (block + i) * n_at_once + lane;
+                std::memcpy(to, first.of + i, sizeof(Streams));
+                std::memcpy(to + n_streams, second.of + i, sizeof(Streams));
+            }
         }
-        for (int word = 0; word < 4; ++word) store(generator + word * n_streams + lane, s[word]);
+        for (int word = 0; word < 4; ++word)
+            std::memcpy(generator + word * n_streams + lane, s + word, sizeof *s);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include "variants.h"
 
-#ifdef ISLAB_HAS_AVX2
+#ifdef ISLAB_HAS_X86_VARIANTS
 
 // The library's own inline functions stay with the instructions of any processor.
 #include <cmath>
@@ -12,10 +12,18 @@
 #include <type_traits>
 #include <utility>
 
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC target("avx2,fma")
+#endif
 #define VECTOR_BYTES 32
 
 #include "steps.h"
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
 namespace islab::avx2 {
 const Kernel<float> single_precision = kernel_of_this_file<float>();

@@ -4,9 +4,9 @@
 
 #include "kernel.h"
 
-// Other compilers and processors have the baseline only.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define ISLAB_HAS_AVX2
+// Other processors have the baseline only, which is NEON on arm64. Clang defines __GNUC__, too.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define ISLAB_HAS_X86_VARIANTS
 #endif
 
 namespace islab {
@@ -16,11 +16,15 @@ extern const Kernel<float> single_precision;
 extern const Kernel<double> double_precision;
 }  // namespace baseline
 
-#ifdef ISLAB_HAS_AVX2
+#ifdef ISLAB_HAS_X86_VARIANTS
 namespace avx2 {
 extern const Kernel<float> single_precision;
 extern const Kernel<double> double_precision;
 }  // namespace avx2
+namespace avx512 {
+extern const Kernel<float> single_precision;
+extern const Kernel<double> double_precision;
+}  // namespace avx512
 #endif
 
 }  // namespace islab
