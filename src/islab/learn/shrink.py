@@ -55,17 +55,21 @@ def split_by_layer(architecture: Architecture, units: Mask) -> list[Mask]:
 def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -> Float:
     """What dropped units send to each unit's sum on average, to be added to its bias.
 
-    A dropped unit is fed by its bias alone; the mean of its activation is taken over the bias.
+    A dropped unit is fed by its bias alone; the mean of its activation is taken over the bias,
+    which may be out.
     """
     mean, _ = moments(now.mu, softplus(now.rho), sigmoid(now.lam))
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     bias_sd = softplus(now.bias_rho)
+    included = np.ones_like(bias_sd) if now.bias_lam is None else sigmoid(now.bias_lam)
     shift = np.zeros(architecture.n_units)
     for layer in range(1, architecture.n_layers):
         below, here = architecture.units[layer - 1], architecture.units[layer]
         centre = now.bias_mu[below] + shift[below]
         activation = architecture.activations[layer - 1]
         values = activation.value(centre[:, None] + bias_sd[below, None] * nodes)
-        constant = np.where(dropped[below], values @ (weights / weights.sum()), 0.0)
+        expected = included[below] * (values @ (weights / weights.sum()))
+        expected = expected + (1 - included[below]) * activation.value(shift[below])
+        constant = np.where(dropped[below], expected, 0.0)
         shift[here] = architecture.hidden_block(layer).view(mean) @ constant
     return shift

@@ -79,6 +79,7 @@ CHOSEN = {
     "activation": "tanh",
     "baseline": "zero",
     "batch_size": 20,
+    "bias_psi": 0.2,
     "flow": "rnvp",
     "flow_width": 4,
     "hidden_layer_sizes": (3,),
