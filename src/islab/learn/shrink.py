@@ -61,15 +61,16 @@ def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -
     mean, _ = moments(now.mu, softplus(now.rho), sigmoid(now.lam))
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     bias_sd = softplus(now.bias_rho)
-    included = np.ones_like(bias_sd) if now.bias_lam is None else sigmoid(now.bias_lam)
     shift = np.zeros(architecture.n_units)
     for layer in range(1, architecture.n_layers):
         below, here = architecture.units[layer - 1], architecture.units[layer]
         centre = now.bias_mu[below] + shift[below]
         activation = architecture.activations[layer - 1]
         values = activation.value(centre[:, None] + bias_sd[below, None] * nodes)
-        expected = included[below] * (values @ (weights / weights.sum()))
-        expected = expected + (1 - included[below]) * activation.value(shift[below])
+        expected = values @ (weights / weights.sum())
+        if now.bias_lam is not None:
+            included = sigmoid(now.bias_lam[below])
+            expected = included * expected + (1 - included) * activation.value(shift[below])
         constant = np.where(dropped[below], expected, 0.0)
         shift[here] = architecture.hidden_block(layer).view(mean) @ constant
     return shift
