@@ -263,3 +263,72 @@ def test_parameters_come_back_from_files(data, tmp_path):
     again = islab.load(tmp_path / "m.islab")
     assert {name: again.get_params()[name] for name in params} == params
     np.testing.assert_array_equal(again.predict_proba(x), model.predict_proba(x))
+
+
+# -- biases that are selected ---------------------------------------------------------------------
+
+SELECTED = {"posterior": "independent", "training": {"bias_inclusion": 0.1, "standardize": False}}
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    """Two slopes of centred columns; the second target has an intercept besides."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((150, 2))
+    x -= x.mean(axis=0)
+    y = x.sum(axis=1) + 0.3 * rng.standard_normal(150)
+    return x, np.column_stack([y - y.mean(), y + 3])
+
+
+def fitted(x, y, **params):
+    pytest.importorskip("torch")
+    training = SELECTED | {"hidden_layer_sizes": (), "max_epochs": 600, "random_state": 0}
+    return ISLaBRegressor(**training | params).fit(x, y)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_bias_is_in_where_it_is_needed(shifted, number):
+    x, y = shifted
+    model = fitted(x, y[:, number])
+    assert (model.posterior_.bias_alpha > 0.5) == [number == 1]
+    at_zero = model.network_.predictor(np.zeros((1, 2)))
+    biases = model.posterior_.draw(50, np.random.default_rng(0))[1]
+    if number:
+        assert at_zero == pytest.approx(3, abs=0.1)
+        assert (biases != 0).all()
+    else:
+        assert at_zero == 0
+        assert (biases == 0).mean() > 0.5
+        _, median = model.network_.draw(50, np.random.default_rng(0))
+        assert (median == 0).all()
+
+
+def test_selected_biases_come_back_from_files(shifted, tmp_path):
+    x, y = shifted
+    model = fitted(x, y[:, 0], hidden_layer_sizes=(3,), max_epochs=30, n_restarts=1)
+    model.save(tmp_path / "model.islab")
+    again = islab.load(tmp_path / "model.islab")
+    assert again.training == SELECTED["training"]
+    np.testing.assert_array_equal(again.posterior_.bias_alpha, model.posterior_.bias_alpha)
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+@pytest.mark.filterwarnings("ignore:Got a readable network")  # so few epochs
+@pytest.mark.parametrize("posterior", ["stacked", "flow"])
+def test_biases_are_selected_with_other_variational_posteriors(shifted, posterior):
+    x, y = shifted
+    model = fitted(x, y[:, 1], posterior=posterior, max_epochs=60, hidden_layer_sizes="auto")
+    assert np.isfinite(model.predict(x)).all()
+    assert np.sqrt(np.mean((model.predict(x) - y[:, 1]) ** 2)) < 0.5
+
+
+def test_a_sure_bias_has_no_inclusion_parameter(data):
+    model = ISLaBRegressor(**QUICK).fit(*data)
+    assert model.posterior_.bias_lam is None
+    assert (model.posterior_.bias_alpha == 1).all()
+
+
+@pytest.mark.parametrize("value", [0, 1, 1.5, "often", True])
+def test_a_prior_inclusion_of_biases_is_a_probability(data, value):
+    with pytest.raises(ValueError, match=r"bias_inclusion.*expected a number between 0 and 1"):
+        ISLaBRegressor(training={"bias_inclusion": value}).fit(*data)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from islab.core.architecture import Architecture
@@ -103,6 +104,37 @@ def test_the_gain_is_what_was_promised(two):
     precision = np.linalg.inv(two.exact)
     lacking = (np.log(precision.diagonal()).sum() - np.linalg.slogdet(precision)[1]) / 2
     assert two.tied.gain == pytest.approx(lacking, abs=0.02)
+
+
+def lacking_with(precision, n_directions):
+    """KL of the best N(mu, S + U U') from the posterior, S diagonal, U of so many columns."""
+    size, log_det = len(precision), np.linalg.slogdet(precision)[1]
+
+    def divergence(flat):
+        along = flat[size:].reshape(size, n_directions)
+        covariance = np.diag(np.exp(flat[:size])) + along @ along.T
+        spread = np.trace(precision @ covariance) - size
+        return (spread - np.linalg.slogdet(covariance)[1] - log_det) / 2
+
+    rng, variances = np.random.default_rng(0), -np.log(precision.diagonal())
+    starts = (
+        np.concatenate([variances, 0.3 * rng.standard_normal(size * n_directions)])
+        for _ in range(8)
+    )
+    return min(minimize(divergence, start, method="L-BFGS-B").fun for start in starts)
+
+
+@pytest.mark.parametrize(("n_covariates", "correlation"), [(3, 0.9), (4, 0.95)])
+def test_no_other_direction_gains_more(n_covariates, correlation):
+    model = Linear(n_covariates, correlation)
+    precision = np.linalg.inv(model.exact)
+    independent = (np.log(precision.diagonal()).sum() - np.linalg.slogdet(precision)[1]) / 2
+    tied = tie(model.independent.posterior, model.prior, model.problem)
+    best = independent - lacking_with(precision, 1)
+    assert tied.gain == pytest.approx(best, abs=0.06)
+    # What remains takes as many directions as the data leave free.
+    assert independent - tied.gain > 0.5
+    assert lacking_with(precision, n_covariates - 1) == pytest.approx(0, abs=1e-3)
 
 
 def test_the_error_of_the_bound_is_that_of_repetitions(two):

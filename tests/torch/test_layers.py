@@ -190,3 +190,82 @@ def test_a_flow_layer_is_the_flow_engine(kind):
     (own.mean.sum() + own.kl).backward()
     for ours, theirs, free in zip(layer.flow.pieces, engine.flows, engine._free, strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad * free, rtol=1e-10, atol=1e-12)
+
+
+# -- biases that are selected ---------------------------------------------------------------------
+
+
+def test_selected_biases_have_the_papers_kl_and_a_gradient():
+    torch.manual_seed(0)
+    layer = SpikeSlabLinear(3, 2, tau=1.5, psi=0.2, bias_psi=0.3, inclusion=(-1, 1)).double()
+    with torch.no_grad():
+        layer.bias_mu.normal_()
+    numbers = [p.detach().numpy() for p in (layer.mu, layer.rho, layer.lam)]
+    own = [p.detach().numpy() for p in (layer.bias_mu, layer.bias_rho, layer.bias_lam)]
+    expected = sum(
+        kl(mu, np.log1p(np.exp(rho)), 1 / (1 + np.exp(-lam)), tau=tau, psi=psi).sum()
+        for (mu, rho, lam), tau, psi in ((numbers, 1.5, 0.2), (own, BIAS_TAU, 0.3))
+    )
+    assert layer.kl().item() == pytest.approx(expected)
+    layer.kl().backward()
+    assert (layer.bias_lam.grad != 0).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SpikeSlabLinear(3, 2, bias_psi=0.3, inclusion=(2, 2)),
+        lambda: SpikeSlabConv2d(3, 2, 3, bias_psi=0.3, inclusion=(2, 2)),
+        lambda: SpikeSlabLinear(3, 2, bias_psi=0.3, inclusion=(2, 2), flow="iaf", flow_width=5),
+    ],
+)
+def test_the_median_layer_and_draws_have_no_bias_that_is_out(make):
+    torch.manual_seed(0)
+    layer = make()
+    with torch.no_grad():
+        layer.bias_mu.fill_(1.0)
+        layer.bias_lam.copy_(torch.tensor([-3.0, 3.0]))
+    assert layer.median().bias.tolist() == [0.0, 1.0]
+    _, drawn = layer.draw(2000, generator=torch.Generator().manual_seed(0))
+    share = (drawn != 0).float().mean(0)
+    torch.testing.assert_close(share, layer.bias_alpha.detach(), atol=0.03, rtol=0)
+    _, kept = layer.draw(3, kept_biases=layer.bias_alpha > 0.5)
+    assert (kept[:, 0] == 0).all()
+    assert (kept[:, 1] != 0).all()
+
+
+def test_selected_biases_spread_as_their_moments_say():
+    torch.manual_seed(0)
+    layer = SpikeSlabLinear(1, 1, bias_psi=0.3, inclusion=(0.5, 0.5))
+    with torch.no_grad():
+        layer.bias_mu.fill_(2.0)
+        layer.mu.fill_(0.0)
+    found = layer(torch.zeros(100_000, 1)).detach()
+    _, drawn = layer.draw(100_000)
+    assert found.mean().item() == pytest.approx(drawn.mean().item(), abs=0.02)
+    assert found.std().item() == pytest.approx(drawn.std().item(), rel=0.02)
+    layer.eval()
+    assert layer(torch.zeros(1, 1)).item() == pytest.approx(2 * layer.bias_alpha.item())
+
+
+def test_inclusion_of_biases_learns_at_the_rate_of_inclusion():
+    layer = SpikeSlabLinear(2, 1, bias_psi=0.3)
+    groups = parameter_groups(layer, rate=0.01)
+    ids = {id(each): group["lr"] for group in groups for each in group["params"]}
+    assert ids[id(layer.bias_lam)] == pytest.approx(0.1)
+    assert ids[id(layer.bias_mu)] == 0.01
+
+
+def test_explanations_leave_out_biases_that_are_out():
+    torch.manual_seed(0)
+    layer = SpikeSlabLinear(2, 1, bias_psi=0.3, inclusion=(3, 3))
+    with torch.no_grad():
+        layer.bias_mu.fill_(1.0)
+        layer.bias_lam.fill_(-3.0)
+    found = explain_local(layer, torch.zeros(1, 2), n_draws=5)
+    assert found.baseline.tolist() == [[0.0]]
+
+
+def test_an_impossible_prior_inclusion_of_biases_is_named():
+    with pytest.raises(ValueError, match="Got bias_psi=1, expected a probability between 0 and 1"):
+        SpikeSlabLinear(2, 1, bias_psi=1)

@@ -62,7 +62,9 @@ class FoldedUnits:
         return sums[:, 0, self.units]
 
 
-def folded_units(posterior: Posterior, kept: Mask, remain: Index) -> tuple[FoldedUnits, Index]:
+def folded_units(
+    posterior: Posterior, kept: Mask, remain: Index, threshold: float = 0.5
+) -> tuple[FoldedUnits, Index]:
     """What sends constants to the units that remain, and its weights in the posterior.
 
     Parameters
@@ -71,8 +73,10 @@ def folded_units(posterior: Posterior, kept: Mask, remain: Index) -> tuple[Folde
         The median network's, those on no active path included.
     remain : (units,)
         Numbers of the units on active paths, and of the outputs.
+    threshold : float
+        Of biases, where they are selected.
     """
-    net = posterior.architecture
+    net, (bias_mu, bias_sigma) = posterior.architecture, posterior.kept_biases(threshold)
     silent = heard_units(net, kept) & ~fed_units(net, kept)
     silent[net.units[-1]] = False
     both = silent.copy()
@@ -90,12 +94,12 @@ def folded_units(posterior: Posterior, kept: Mask, remain: Index) -> tuple[Folde
         edges=edges,
         mu=posterior.mu[chosen].astype(float),
         sigma=posterior.sigma[chosen].astype(float),
-        bias_mu=posterior.bias_mu[smaller.units].astype(float),
-        bias_sigma=posterior.bias_sigma[smaller.units].astype(float),
+        bias_mu=bias_mu[smaller.units],
+        bias_sigma=bias_sigma[smaller.units],
     ), chosen
 
 
-def folded_biases(posterior: Posterior, kept: Mask) -> tuple[Float, Float]:
+def folded_biases(posterior: Posterior, kept: Mask, threshold: float = 0.5) -> tuple[Float, Float]:
     """Mean and spread of all biases with the constants of units that no covariate feeds.
 
     The first is exact at the posterior mean of the weights. The second is right to first
@@ -103,8 +107,8 @@ def folded_biases(posterior: Posterior, kept: Mask) -> tuple[Float, Float]:
     """
     net = posterior.architecture
     fed = fed_units(net, kept)
-    mean = np.asarray(posterior.bias_mu, dtype=float).copy()
-    variance = np.asarray(posterior.bias_sigma, dtype=float) ** 2
+    mean, spreads = posterior.kept_biases(threshold)
+    variance = spreads**2
     weight = np.where(kept, posterior.mu * posterior.mean_multiplier(), 0.0).astype(float)
     spread = np.where(kept, posterior.slab_variance(), 0.0)
     for layer in range(1, net.n_layers):

@@ -48,6 +48,8 @@ class Initial:
         Standard deviation of every weight, and of the noise on its ``rho``.
     bias_sd : float
         Spread of the hidden biases around 0.
+    biases_selected : bool
+        Whether biases have inclusion parameters; they start where those of covariates do.
     """
 
     covariate_inclusion: str | Bounds = (2.0, 2.0)
@@ -57,6 +59,7 @@ class Initial:
     sigma: float = 0.05
     sigma_jitter: float = 0.1
     bias_sd: float = 0.1
+    biases_selected: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.sigma < np.inf:
@@ -84,7 +87,6 @@ class Posterior:
     mu, rho, lam : (weights,)
         ``sigma = softplus(rho)``, ``alpha = sigmoid(lam)``.
     bias_mu, bias_rho : (units,)
-        Biases are never selected.
     likelihood : str
         Name of the likelihood of the outputs.
     noise : (outputs,)
@@ -98,6 +100,8 @@ class Posterior:
         Column of ``multipliers`` for each weight.
     scale : Scale, optional
         Of the data, if rows come on it; without one they are standardised already.
+    bias_lam : (units,), optional
+        As ``lam``, where biases are selected, too; without it all are certain.
     """
 
     ARRAYS: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -109,6 +113,7 @@ class Posterior:
         "noise": ("noise",),
         "multipliers": ("bank", "inputs"),
         "input_index": ("weights",),
+        "bias_lam": ("units",),
     }
 
     architecture: Architecture
@@ -123,6 +128,7 @@ class Posterior:
     multipliers: Float | None = None
     input_index: NDArray[np.intp] | None = None
     scale: Scale | None = None
+    bias_lam: Float | None = None
 
     def __post_init__(self) -> None:
         self.n_weights_initial = self.n_weights_initial or self.architecture.n_weights
@@ -153,7 +159,7 @@ class Posterior:
         rho = inverse_softplus(np.float64(initial.sigma))
         bias_mu = initial.bias_sd * rng.standard_normal(n_units)
         bias_mu[architecture.units[-1]] = 0.0
-        return cls(
+        start = cls(
             architecture=architecture,
             mu=mu,
             rho=rho + initial.sigma_jitter * rng.standard_normal(n_weights),
@@ -163,6 +169,10 @@ class Posterior:
             likelihood=likelihood,
             noise=np.ones(n_noise),
         )
+        if initial.biases_selected:
+            bounds = inclusion_bounds(initial.covariate_inclusion)
+            start.bias_lam = rng.uniform(*bounds, size=n_units)
+        return start
 
     @property
     def sigma(self) -> Float:
@@ -175,6 +185,21 @@ class Posterior:
     @property
     def bias_sigma(self) -> Float:
         return softplus(self.bias_rho)
+
+    @property
+    def bias_alpha(self) -> Float:
+        """Inclusion probability of each bias, (units,): 1 where biases are not selected."""
+        return np.ones(len(self.bias_mu)) if self.bias_lam is None else sigmoid(self.bias_lam)
+
+    def mean_biases(self) -> Float:
+        """Posterior expectation of each bias."""
+        return self.bias_alpha * self.bias_mu
+
+    def kept_biases(self, threshold: float = 0.5) -> tuple[Float, Float]:
+        """Mean and spread of the median network's biases: 0 of those that are not in it."""
+        kept = self.bias_alpha > threshold
+        mean, spread = np.where(kept, self.bias_mu, 0.0), np.where(kept, self.bias_sigma, 0.0)
+        return mean.astype(float), spread.astype(float)
 
     def layer(self, index: int) -> Layer:
         """The arrays of one layer in the paper's order (copies)."""
@@ -230,6 +255,8 @@ class Posterior:
         weights = np.where(included, mu + self.sigma * rng.standard_normal(shape), 0.0)
         units = (n_draws, self.architecture.n_units)
         biases = self.bias_mu + self.bias_sigma * rng.standard_normal(units)
+        if self.bias_lam is not None:
+            biases = np.where(rng.random(units) < self.bias_alpha, biases, 0.0)
         return weights, biases
 
     def sample_predictor(self, x: Float, n_draws: int, rng: np.random.Generator) -> Float:

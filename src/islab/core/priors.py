@@ -24,6 +24,8 @@ class Prior:
         In the order of ``architecture.blocks``.
     bias_tau : float
         Standard deviation of the biases' Gaussian prior.
+    bias_psi : float, optional
+        Prior probability that a bias is needed; all are certain if not given.
     df : float, optional
         Degrees of freedom of a Student-t slab; None for the Gaussian.
     """
@@ -32,6 +34,7 @@ class Prior:
     psi: Float
     bias_tau: float = BIAS_TAU
     df: float | None = None
+    bias_psi: float | None = None
 
     @classmethod
     def same(
@@ -42,6 +45,7 @@ class Prior:
         psi: ArrayLike,
         df: float | None = None,
         bias_tau: float = BIAS_TAU,
+        bias_psi: float | None = None,
     ) -> Prior:
         """One scale and one inclusion probability for all blocks, or one for each."""
         taus, psis = np.asarray(tau, dtype=float), np.asarray(psi, dtype=float)
@@ -53,12 +57,17 @@ class Prior:
             raise ValueError(f"Got bias_tau={bias_tau}, expected a positive number.")
         if df is not None and not 0 < df < np.inf:
             raise ValueError(f"Got df={df}, expected a positive number, or None for the Gaussian.")
+        if bias_psi is not None and not 0 < bias_psi < 1:
+            raise ValueError(
+                f"Got bias_psi={bias_psi}, expected a number between 0 and 1, or None."
+            )
         n_blocks = len(architecture.blocks)
         return cls(
             np.broadcast_to(taus, n_blocks).copy(),
             np.broadcast_to(psis, n_blocks).copy(),
             bias_tau,
             df,
+            bias_psi,
         )
 
     def excluded_kl(self, n_dropped: NDArray[np.intp]) -> float:

@@ -159,8 +159,8 @@ class SparseNetwork:
         kept = np.asarray(posterior.alpha > threshold)
         compact = compacted(full, active_weights(full, kept))
         chosen = compact.weights
-        bias_mu, bias_sigma = folded_biases(posterior, kept)
-        folded, silent = folded_units(posterior, kept, compact.units)
+        bias_mu, bias_sigma = folded_biases(posterior, kept, threshold)
+        folded, silent = folded_units(posterior, kept, compact.units, threshold)
         multipliers, index = used_multipliers(posterior, np.concatenate([chosen, silent]))
         if index is not None:
             folded = replace(folded, input_index=index[len(chosen) :])

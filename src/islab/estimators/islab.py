@@ -77,9 +77,9 @@ class ISLaBClassifier(ISLaBEstimator, NetworkClassifier):
         How a variational posterior is trained: the paper's way, with one stage, fixed priors and
         rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
         optional: "recipe" ("default" or "paper"), "inclusion_rate", "milestones" and "drop",
-        "means" and "sigma" where weights start, "bias_scale", "refine" (epochs in which the
-        median network learns on), "flow_width", "shrink_from", "noise", "standardize"; see the
-        user guide.
+        "means" and "sigma" where weights start, "bias_scale", "bias_inclusion" (selects biases,
+        too), "refine" (epochs in which the median network learns on), "flow_width",
+        "shrink_from", "noise", "standardize"; see the user guide.
     threshold : float
         Weights that are needed with a larger probability are in the readable network.
     n_draws : int
@@ -286,9 +286,9 @@ class ISLaBRegressor(ISLaBEstimator, NetworkRegressor):
         How a variational posterior is trained: the paper's way, with one stage, fixed priors and
         rates halved at 50, 70 and 90 %, or with settings of your own. Keys of the dict, all
         optional: "recipe" ("default" or "paper"), "inclusion_rate", "milestones" and "drop",
-        "means" and "sigma" where weights start, "bias_scale", "refine" (epochs in which the
-        median network learns on), "flow_width", "shrink_from", "noise", "standardize"; see the
-        user guide.
+        "means" and "sigma" where weights start, "bias_scale", "bias_inclusion" (selects biases,
+        too), "refine" (epochs in which the median network learns on), "flow_width",
+        "shrink_from", "noise", "standardize"; see the user guide.
     threshold : float
         Weights that are needed with a larger probability are in the readable network.
     n_draws : int

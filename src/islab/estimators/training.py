@@ -33,6 +33,8 @@ class Training:
         Standard deviation of weights at the start.
     bias_scale : float
         Standard deviation of the biases' prior.
+    bias_inclusion : float
+        Prior probability that a bias is needed; all are certain if not given.
     refine : int
         Epochs in which the median network, its structure fixed, learns on.
     flow_width : int
@@ -52,6 +54,7 @@ class Training:
     means: Any = None
     sigma: float | None = None
     bias_scale: float | None = None
+    bias_inclusion: float | None = None
     refine: int | None = None
     flow_width: int | None = None
     shrink_from: float | None = None
@@ -75,6 +78,8 @@ class Training:
             changes["schedule"] = Schedule("step", milestones=steps, drop=self.drop)
         if self.bias_scale is not None:
             changes["bias_tau"] = float(self.bias_scale)
+        if self.bias_inclusion is not None:
+            changes["bias_psi"] = float(self.bias_inclusion)
         if self.noise is not None:
             changes["noise_rate"] = 0.0
         if self.shrink_from is not None and stage.shrink is not None:
@@ -89,6 +94,8 @@ class Training:
             changes["means"] = self.means if given else tuple(map(float, self.means))
         if self.sigma is not None:
             changes["sigma"] = float(self.sigma)
+        if self.bias_inclusion is not None:
+            changes["biases_selected"] = True
         return replace(initial, **changes)
 
 
@@ -142,6 +149,7 @@ _RULES: Rules = {
     "means": (_means, "'he', 'glorot' or (low, high)"),
     "sigma": (positive, "a positive standard deviation"),
     "bias_scale": (positive, "a positive standard deviation"),
+    "bias_inclusion": (lambda value: real(value) and 0 < value < 1, "a number between 0 and 1"),
     "refine": (lambda value: count(value) or value == 0, "a number of epochs, 0 for none"),
     "flow_width": (count, "a whole number of at least 1"),
     "shrink_from": (_share, "a share of the training from 0 to 1"),

@@ -37,6 +37,7 @@ NETWORK_ARRAYS = (
 KEPT_ARRAYS = ("weights", "biases", "noise")
 FOLDED_ARRAYS = ("units", "edges", "mu", "sigma", "bias_mu", "bias_sigma", "input_index")
 FLOW_ARRAYS = ("multipliers", "input_index")
+OPTIONAL_ARRAYS = ("bias_lam",)
 
 
 def arrays_of(model: Any) -> Arrays:
@@ -95,7 +96,8 @@ def read_weights(kind: Any, net: Architecture, likelihood: str, held: Held, **ot
         "covariates": net.n_covariates,
         "inputs": sum(net.n_inputs(layer) for layer in range(net.n_layers)),
     }
-    shapes = {n: words for n, words in kind.ARRAYS.items() if n not in FLOW_ARRAYS}
+    left = {*FLOW_ARRAYS, *(name for name in OPTIONAL_ARRAYS if name not in held)}
+    shapes = {n: words for n, words in kind.ARRAYS.items() if n not in left}
     read = {
         name: held.numbers(name, tuple(sizes[word] for word in words))
         for name, words in shapes.items()

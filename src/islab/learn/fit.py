@@ -119,7 +119,9 @@ def fit(
         Whether KeyboardInterrupt ends training with the best model so far, a warning and a mark,
         instead of being raised. It is raised in any case if there is no model yet.
     """
-    engine = (engine or EngineChoice()).serving(likelihood, recipe.activation)
+    engine = (engine or EngineChoice()).serving(
+        likelihood, recipe.activation, recipe.initial.biases_selected
+    )
     session = Session(problem, likelihood, recipe, engine, None, keep_interrupted)
     if checkpoint is not None:
         session = replace(session, folder=own_folder(checkpoint, session.owner(str(seed))))

@@ -121,7 +121,7 @@ def curvature(posterior: Posterior, problem: Problem, used: Index) -> NDArray[np
     for first in range(0, problem.n_rows, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         x = np.asarray(problem.x[rows], dtype=float)
-        z = preactivations(net, weights, posterior.bias_mu, x)
+        z = preactivations(net, weights, posterior.mean_biases(), x)
         eta = z[:, net.units[-1]]
         if problem.offset is not None:
             eta = eta + problem.offset[rows]
@@ -153,7 +153,7 @@ class _Quadratic:
         tau = np.concatenate([net.by_block(prior.tau)[used], np.full(net.n_units, prior.bias_tau)])
         data = curvature(posterior, problem, used)
         diagonal = kl_weight / tau**2 + DAMPING * data.diagonal()
-        optimum = np.concatenate([posterior.mu[used], posterior.bias_mu])
+        optimum = np.concatenate([posterior.mu[used], posterior.mean_biases()])
         inverse = np.linalg.inv(data + np.diag(diagonal)).astype(float)
         return cls(optimum.astype(float), inverse)
 
@@ -179,7 +179,11 @@ class _Quadratic:
 def fixed_structure(posterior: Posterior, threshold: float = 0.5) -> Posterior:
     """The posterior with its used weights certainly in and all others certainly out."""
     used = posterior.used_weights(threshold)
-    return posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
+    fixed = posterior.copy(lam=np.where(used, LARGEST_LAMBDA, -LARGEST_LAMBDA))
+    if posterior.bias_lam is not None:
+        kept = posterior.bias_alpha > threshold
+        fixed.bias_lam = np.where(kept, LARGEST_LAMBDA, -LARGEST_LAMBDA)
+    return fixed
 
 
 def uses_hidden(posterior: Posterior) -> bool:

@@ -110,6 +110,9 @@ def _continue_from(linear: Trained, start: Posterior, prior: Prior) -> Prior:
     found = linear.posterior
     output = net.units[-1]
     start.bias_mu[output], start.bias_rho[output] = found.bias_mu, found.bias_rho
+    if start.bias_lam is not None:
+        assert found.bias_lam is not None
+        start.bias_lam[output] = np.maximum(found.bias_lam, 2.0)
     start.noise = found.noise.copy()
     if block is None:
         return prior

@@ -55,7 +55,8 @@ def split_by_layer(architecture: Architecture, units: Mask) -> list[Mask]:
 def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -> Float:
     """What dropped units send to each unit's sum on average, to be added to its bias.
 
-    A dropped unit is fed by its bias alone; the mean of its activation is taken over the bias.
+    A dropped unit is fed by its bias alone; the mean of its activation is taken over the bias,
+    which may be out.
     """
     mean, _ = moments(now.mu, softplus(now.rho), sigmoid(now.lam))
     nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
@@ -66,6 +67,10 @@ def sent_constants(architecture: Architecture, now: Parameters, dropped: Mask) -
         centre = now.bias_mu[below] + shift[below]
         activation = architecture.activations[layer - 1]
         values = activation.value(centre[:, None] + bias_sd[below, None] * nodes)
-        constant = np.where(dropped[below], values @ (weights / weights.sum()), 0.0)
+        expected = values @ (weights / weights.sum())
+        if now.bias_lam is not None:
+            included = sigmoid(now.bias_lam[below])
+            expected = included * expected + (1 - included) * activation.value(shift[below])
+        constant = np.where(dropped[below], expected, 0.0)
         shift[here] = architecture.hidden_block(layer).view(mean) @ constant
     return shift

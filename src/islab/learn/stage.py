@@ -112,7 +112,7 @@ class Stage:
         Share of the stage over which the weight of the KL rises from 0.
     kl_weight : float
         The weight it rises to. 1 is the ELBO; less trusts the data more and keeps more weights.
-    tau, psi, df, bias_tau
+    tau, psi, df, bias_tau, bias_psi
         Prior to start from; see :class:`~islab.core.priors.Prior`. Scale and inclusion are the same
         for all blocks, or one for each.
     empirical_bayes : EmpiricalBayes, optional
@@ -142,6 +142,7 @@ class Stage:
     psi: float | tuple[float, ...] = 0.2
     df: float | None = None
     bias_tau: float = BIAS_TAU
+    bias_psi: float | None = None
     empirical_bayes: EmpiricalBayes | None = field(default_factory=EmpiricalBayes)
     scale_mu_step: bool = True
     noise_rate: float = 0.02
@@ -164,5 +165,10 @@ class Stage:
     def prior(self, architecture: Blocks) -> Prior:
         """The prior to start from, of this network."""
         return Prior.same(
-            architecture, tau=self.tau, psi=self.psi, df=self.df, bias_tau=self.bias_tau
+            architecture,
+            tau=self.tau,
+            psi=self.psi,
+            df=self.df,
+            bias_tau=self.bias_tau,
+            bias_psi=self.bias_psi,
         )

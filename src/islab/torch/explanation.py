@@ -125,8 +125,8 @@ def _drawn(
     generator = torch.Generator(next(exact.parameters()).device).manual_seed(seed)
     drawn = {name: value.expand(n_draws, *value.shape) for name, value in means.items()}
     for name, layer in layers.items():
-        kept = layer.alpha > threshold
-        weights, biases = layer.draw(n_draws, kept=kept, generator=generator)
+        kept = {"kept": layer.alpha > threshold, "kept_biases": layer.bias_alpha > threshold}
+        weights, biases = layer.draw(n_draws, **kept, generator=generator)
         prefix = f"{name}." if name else ""
         drawn |= {f"{prefix}weight": weights, f"{prefix}bias": biases}
     return drawn

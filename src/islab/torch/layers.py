@@ -101,7 +101,8 @@ class SpikeSlab(nn.Module):
         Mean and spread ``softplus(rho)`` of a weight that is included, which it is with
         probability ``sigmoid(lam)``.
     bias_mu, bias_rho : Parameter
-        Biases are always included.
+    bias_lam : Parameter or None
+        Inclusion of biases, which are always included without it.
     """
 
     def __init__(
@@ -115,10 +116,13 @@ class SpikeSlab(nn.Module):
         flow: str | None,
         flow_width: int,
         n_transforms: int,
+        bias_psi: float | None,
     ) -> None:
         super().__init__()
         _check(tau, psi)
-        self.tau, self.psi, self.df = tau, psi, df
+        if bias_psi is not None:
+            _check(tau, bias_psi, "bias_psi")
+        self.tau, self.psi, self.df, self.bias_psi = tau, psi, df, bias_psi
         n_inputs = int(np.prod(shape[1:]))
         rho = inverse_softplus(torch.tensor(SIGMA))
         self.mu = nn.Parameter(torch.randn(shape) * sqrt(2 / n_inputs))
@@ -126,12 +130,20 @@ class SpikeSlab(nn.Module):
         self.lam = nn.Parameter(torch.empty(shape).uniform_(*inclusion))
         self.bias_mu = nn.Parameter(torch.zeros(shape[0]))
         self.bias_rho = nn.Parameter(torch.full(shape[:1], float(rho)))
+        self.bias_lam: nn.Parameter | None = None
+        if bias_psi is not None:
+            self.bias_lam = nn.Parameter(torch.empty(shape[:1]).uniform_(*inclusion))
         self.flow = _Flow(flow, shape[1], flow_width, n_transforms) if flow else None
 
     @property
     def alpha(self) -> Tensor:
         """Inclusion probability of each weight."""
         return torch.sigmoid(self.lam)
+
+    @property
+    def bias_alpha(self) -> Tensor:
+        """Inclusion probability of each bias."""
+        return torch.ones_like(self.bias_mu) if self.bias_lam is None else self.bias_lam.sigmoid()
 
     def weights(self, generator: torch.Generator | None = None) -> Weights:
         """Moments of the weights and their KL; of a flow for one draw of its multipliers."""
@@ -140,28 +152,36 @@ class SpikeSlab(nn.Module):
         if self.flow is not None:
             z, log_q = self.flow.draw(1, generator)
             mu = mu * z[0].repeat_interleave(mu.shape[1] // shape[1])
-        prior = self._prior()
+        prior = self._prior(self.tau, self.psi, self.df)
         mean, variance, kl = SpikeAndSlab.apply(mu, self.rho.flatten(1), self.lam.flatten(1), prior)
-        bias_sigma = F.softplus(self.bias_rho)
-        kl = kl + gaussian_kl(self.bias_mu, bias_sigma, tau=BIAS_TAU).sum()
+        bias_mean, bias_variance, bias_kl = self._biases()
+        kl = kl + bias_kl
         if self.flow is not None and z is not None:
             kl = kl + log_q - self.flow.log_r(z, mean, variance, generator)
-        return Weights(
-            mean.view(shape), variance.view(shape), self.bias_mu, bias_sigma * bias_sigma, kl
-        )
+        return Weights(mean.view(shape), variance.view(shape), bias_mean, bias_variance, kl)
+
+    def _biases(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Moments of the biases and their KL."""
+        if self.bias_lam is not None and self.bias_psi is not None:
+            prior = self._prior(BIAS_TAU, self.bias_psi, None)
+            found: tuple[Tensor, Tensor, Tensor] = SpikeAndSlab.apply(
+                self.bias_mu, self.bias_rho, self.bias_lam, prior
+            )
+            return found
+        sigma = F.softplus(self.bias_rho)
+        return self.bias_mu, sigma * sigma, gaussian_kl(self.bias_mu, sigma, tau=BIAS_TAU).sum()
 
     def kl(self) -> Tensor:
         """KL of the posterior from the prior; of a flow an estimate from one draw."""
         return self.weights().kl
 
-    def _prior(self) -> TensorPrior:
+    def _prior(self, tau: float, psi: float, df: float | None) -> TensorPrior:
         # Numbers rather than tensors: one prior for all weights of the layer.
-        tau = self.mu.new_tensor(self.tau)
         return TensorPrior(
-            tau=tau,
-            logit_psi=self.mu.new_tensor(log(self.psi) - log1p(-self.psi)),
-            log_not_psi=self.mu.new_tensor(log1p(-self.psi)),
-            df=self.df,
+            tau=self.mu.new_tensor(tau),
+            logit_psi=self.mu.new_tensor(log(psi) - log1p(-psi)),
+            log_not_psi=self.mu.new_tensor(log1p(-psi)),
+            df=df,
             value=True,
         )
 
@@ -186,27 +206,32 @@ class SpikeSlab(nn.Module):
 
     @torch.no_grad()
     def draw(
-        self, n_draws: int, *, kept: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        n_draws: int,
+        *,
+        kept: Tensor | None = None,
+        kept_biases: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Draws of weights (draws, ...) and of biases (draws, outputs).
 
         Parameters
         ----------
         n_draws : int
-        kept : tensor of bool, optional
-            Which weights are included in every draw; drawn too if not given.
+        kept, kept_biases : tensor of bool, optional
+            Which weights and biases are included in every draw; drawn too if not given.
         generator : torch.Generator, optional
         """
         shape = (n_draws, *self.mu.shape)
         means = self.mu * self._by_weight(self.multipliers(n_draws, generator))
         weights = means + F.softplus(self.rho) * _normal(shape, self.mu, generator)
         if kept is None:
-            uniform = torch.rand(
-                shape, dtype=self.mu.dtype, device=self.mu.device, generator=generator
-            )
-            kept = uniform < self.alpha
-        noise = _normal((n_draws, len(self.bias_mu)), self.mu, generator)
-        return weights * kept, self.bias_mu + F.softplus(self.bias_rho) * noise
+            kept = _uniform(shape, self.mu, generator) < self.alpha
+        size = (n_draws, len(self.bias_mu))
+        biases = self.bias_mu + F.softplus(self.bias_rho) * _normal(size, self.mu, generator)
+        if kept_biases is None and self.bias_lam is not None:
+            kept_biases = _uniform(size, self.mu, generator) < self.bias_alpha
+        return weights * kept, biases if kept_biases is None else biases * kept_biases
 
     def median(self, threshold: float = THRESHOLD) -> nn.Module:
         """A plain layer with the means of weights that are more likely in than out."""
@@ -215,7 +240,7 @@ class SpikeSlab(nn.Module):
     def _fill(self, layer: Any, threshold: float) -> Any:
         with torch.no_grad():
             layer.weight.copy_(self.means() * (self.alpha > threshold))
-            layer.bias.copy_(self.bias_mu)
+            layer.bias.copy_(self.bias_mu * (self.bias_alpha > threshold))
         return layer.to(self.mu.device, self.mu.dtype)
 
 
@@ -238,6 +263,9 @@ class SpikeSlabLinear(SpikeSlab):
         Ties the weights together by multipliers of the inputs.
     flow_width, n_transforms : int
         Width of the networks inside a flow, and how many it has.
+    bias_psi : float, optional
+        Prior probability that a bias is needed: biases are selected as weights are. All are
+        certain if not given.
 
     Examples
     --------
@@ -260,6 +288,7 @@ class SpikeSlabLinear(SpikeSlab):
         flow: str | None = None,
         flow_width: int = FLOW_WIDTH,
         n_transforms: int = N_TRANSFORMS,
+        bias_psi: float | None = None,
     ) -> None:
         self.in_features, self.out_features = in_features, out_features
         super().__init__(
@@ -271,12 +300,13 @@ class SpikeSlabLinear(SpikeSlab):
             flow=flow,
             flow_width=flow_width,
             n_transforms=n_transforms,
+            bias_psi=bias_psi,
         )
 
     def forward(self, x: Tensor) -> Tensor:
         """Pre-activations (..., out_features) of inputs (..., in_features)."""
         if not self.training:
-            return F.linear(x, self.alpha * self.means(), self.bias_mu)
+            return F.linear(x, self.alpha * self.means(), self.bias_alpha * self.bias_mu)
         own = self.weights()
         mean = F.linear(x, own.mean, own.bias_mean)
         variance = F.linear(x * x, own.variance, own.bias_variance)
@@ -292,7 +322,7 @@ class SpikeSlabConv2d(SpikeSlab):
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, padding : int
-    tau, psi, df, inclusion, flow, flow_width, n_transforms
+    tau, psi, df, inclusion, flow, flow_width, n_transforms, bias_psi
         See :class:`SpikeSlabLinear`. A flow has one multiplier for each channel that comes in.
     """
 
@@ -311,6 +341,7 @@ class SpikeSlabConv2d(SpikeSlab):
         flow: str | None = None,
         flow_width: int = FLOW_WIDTH,
         n_transforms: int = N_TRANSFORMS,
+        bias_psi: float | None = None,
     ) -> None:
         self.steps = _Steps(stride, padding)
         super().__init__(
@@ -322,13 +353,15 @@ class SpikeSlabConv2d(SpikeSlab):
             flow=flow,
             flow_width=flow_width,
             n_transforms=n_transforms,
+            bias_psi=bias_psi,
         )
 
     def forward(self, x: Tensor) -> Tensor:
         """Feature maps (rows, out_channels, height, width)."""
         steps = {"stride": self.steps.stride, "padding": self.steps.padding}
         if not self.training:
-            return F.conv2d(x, self.alpha * self.means(), self.bias_mu, **steps)
+            bias = self.bias_alpha * self.bias_mu
+            return F.conv2d(x, self.alpha * self.means(), bias, **steps)
         own = self.weights()
         size = [
             (side + 2 * self.steps.padding - self.mu.shape[-1]) // self.steps.stride + 1
@@ -350,8 +383,12 @@ def _normal(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | N
     return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
-def _check(tau: float, psi: float) -> None:
+def _uniform(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
+    return torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
+
+
+def _check(tau: float, psi: float, name: str = "psi") -> None:
     if not 0 < psi < 1:
-        raise ValueError(f"Got psi={psi}, expected a probability between 0 and 1; try 0.1.")
+        raise ValueError(f"Got {name}={psi}, expected a probability between 0 and 1; try 0.1.")
     if not tau > 0:
         raise ValueError(f"Got tau={tau}, expected a positive standard deviation; try 1.")

@@ -68,7 +68,7 @@ def parameter_groups(
     """
     groups: dict[str, list[nn.Parameter]] = {"plain": [], "inclusion": [], "flow": []}
     layers = layers_of(module).values()
-    inclusion = {id(layer.lam) for layer in layers}
+    inclusion = {id(own) for layer in layers for own in (layer.lam, layer.bias_lam)}
     flows = {id(p) for layer in layers if layer.flow is not None for p in layer.flow.parameters()}
     for parameter in module.parameters():
         kind = "inclusion" if id(parameter) in inclusion else "plain"

@@ -29,8 +29,8 @@ def cells(column):
 
 
 def calls():
-    """The names in the middle column and the last, with the parameters that they name."""
-    text = " ".join([*cells(1), *cells(2)])
+    """The names on the page, in tables and beside them, with the parameters that they name."""
+    text = PAGE.read_text()
     found = re.findall(r"`((?:islab|model|[A-Z])[\w.]*)(?:\(([^)]*)\))?`", text)
     return sorted({(name, tuple(re.findall(r"(\w+)=", inner))) for name, inner in found})
 
@@ -79,6 +79,7 @@ CHOSEN = {
     "activation": "tanh",
     "baseline": "zero",
     "batch_size": 20,
+    "bias_psi": 0.2,
     "flow": "rnvp",
     "flow_width": 4,
     "hidden_layer_sizes": (3,),

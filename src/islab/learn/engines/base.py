@@ -161,6 +161,7 @@ class Parameters:
     bias_mu: Float  # (units,)
     bias_rho: Float  # (units,)
     noise: Float  # (numbers,)
+    bias_lam: Float | None = None  # (units,), where biases are selected
 
 
 class ImageSource(Protocol):
@@ -262,6 +263,7 @@ class DenseParameters:
         self.likelihood = families.likelihood(posterior.likelihood)
         self.noise_rate = noise_rate if self.likelihood.learns_noise else 0.0
         self.n_rows, self.n_weights_initial = problem.n_rows, posterior.n_weights_initial
+        self.selects_biases = posterior.bias_lam is not None
 
     def parameters(self) -> Parameters:
         raise NotImplementedError
@@ -278,26 +280,32 @@ class DenseParameters:
             architecture=self.architecture,
             likelihood=self.likelihood.name,
             n_weights_initial=self.n_weights_initial,
-            **{each.name: getattr(now, each.name).astype(float) for each in fields(now)},
+            **{
+                each.name: value.astype(float)
+                for each in fields(now)
+                if (value := getattr(now, each.name)) is not None
+            },
         )
 
     def n_used_weights(self, kept: NDArray[np.bool_]) -> int:
         return int(active_weights(self.architecture, kept).sum())
 
     def _sizes(self) -> list[int]:
-        """How many numbers mu, rho, lam, bias_mu and bias_rho have."""
+        """How many numbers mu, rho, lam, bias_mu, bias_rho and, if there is one, bias_lam have."""
         net = self.architecture
-        return [net.n_weights] * 3 + [net.n_units] * 2
+        return [net.n_weights] * 3 + [net.n_units] * (2 + self.selects_biases)
 
     def _places(self, kept: Kept) -> NDArray[np.intp]:
         """Where the parameters that stay lie in the vector."""
         starts = np.cumsum([0, *self._sizes()[:-1]])
-        index = [kept.weights] * 3 + [kept.units] * 2
+        index = [kept.weights] * 3 + [kept.units] * (2 + self.selects_biases)
         return np.concatenate([start + own for start, own in zip(starts, index, strict=True)])
 
 
 def flat_parameters(posterior: Posterior) -> Float:
     """The vector of a posterior's parameters, a flow's mean multipliers in its means."""
     means = posterior.mu * posterior.mean_multiplier()
-    parts = (means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho)
+    parts = [means, posterior.rho, posterior.lam, posterior.bias_mu, posterior.bias_rho]
+    if posterior.bias_lam is not None:
+        parts.append(posterior.bias_lam)
     return np.concatenate(parts)

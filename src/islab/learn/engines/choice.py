@@ -77,12 +77,16 @@ class EngineChoice:
                 "`pip install islab-bnn[torch]`."
             ) from error
 
-    def serving(self, likelihood: str, activation: str | tuple[str, ...]) -> EngineChoice:
+    def serving(
+        self, likelihood: str, activation: str | tuple[str, ...], biases_selected: bool = False
+    ) -> EngineChoice:
         """The same choice, or torch for ``auto`` where there is no compiled version.
 
-        Compiled code has one activation in all layers.
+        Compiled code has one activation in all layers, and biases that are certain.
         """
         compiled = isinstance(activation, str) and families.activation(activation).kernel
+        if biases_selected:
+            compiled = None
         if self.name != "auto" or (compiled and families.likelihood(likelihood).kernel):
             return self
         return replace(self, name="torch")

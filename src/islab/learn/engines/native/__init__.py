@@ -226,6 +226,11 @@ class NativeEngine(DenseParameters):
             raise ValueError(
                 "Got a posterior with a flow, expected independent weights; use NativeFlowEngine."
             )
+        if posterior.bias_lam is not None:
+            raise ValueError(
+                "Got biases that are selected with the native engine, where all are certain; try "
+                "engine='torch'."
+            )
         net = posterior.architecture
         for name, table, columns in (
             ("x", problem.x, net.n_covariates),

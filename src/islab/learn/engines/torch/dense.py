@@ -134,7 +134,14 @@ class TorchEngine(DenseParameters):
     def set_prior(self, prior: Prior, mu_step: NDArray) -> None:
         by_block = self.architecture.by_block
         psi = by_block(prior.psi)
-        self.bias_tau = prior.bias_tau
+        self.bias_tau, self.bias_prior = prior.bias_tau, None
+        if prior.bias_psi is not None:
+            self.bias_prior = TensorPrior(
+                tau=self._tensor(np.array(prior.bias_tau)),
+                logit_psi=self._tensor(np.log(prior.bias_psi) - np.log1p(-prior.bias_psi)),
+                log_not_psi=self._tensor(np.log1p(-prior.bias_psi)),
+                df=None,
+            )
         self.prior = TensorPrior(
             tau=self._tensor(by_block(prior.tau)),
             logit_psi=self._tensor(np.log(psi) - np.log1p(-psi)),
@@ -161,8 +168,10 @@ class TorchEngine(DenseParameters):
         return float(total) / ends[-1]
 
     def parameters(self) -> Parameters:
-        parts = (*self.parts(self.theta.detach()), self.noise)
-        return Parameters(*(part.cpu().numpy() for part in parts))
+        names = ("mu", "rho", "lam", "bias_mu", "bias_rho", "bias_lam")
+        parts = dict(zip(names, self.parts(self.theta.detach()), strict=False))
+        parts["noise"] = self.noise
+        return Parameters(**{name: part.cpu().numpy() for name, part in parts.items()})
 
     def kl(self) -> float:
         with torch.no_grad():
@@ -238,11 +247,17 @@ class TorchEngine(DenseParameters):
         lam: Tensor,
         bias_mu: Tensor,
         bias_rho: Tensor,
+        bias_lam: Tensor | None = None,
         *,
         value: bool,
     ) -> tuple[Flat, Flat, Tensor]:
         prior = replace(self.prior, value=value)
         mean, variance, kl = SpikeAndSlab.apply(mu, rho, lam, prior)
+        if bias_lam is not None:
+            assert self.bias_prior is not None
+            own = replace(self.bias_prior, value=value)
+            *biases, bias_kl = SpikeAndSlab.apply(bias_mu, bias_rho, bias_lam, own)
+            return (mean, biases[0]), (variance, biases[1]), kl + bias_kl
         bias_sigma = F.softplus(bias_rho)
         kl = kl + gaussian_kl(bias_mu, bias_sigma, tau=self.bias_tau).sum()
         return (mean, bias_mu), (variance, bias_sigma * bias_sigma), kl
@@ -303,18 +318,21 @@ class TorchEngine(DenseParameters):
     @torch.no_grad()
     def update(self, rate: float, lambda_rate: float) -> None:
         """One step of Adam; the steps of the means and of lambda are stretched afterwards."""
-        mu, rho, lam, _, bias_rho = self.parts(self.theta)
+        mu, rho, lam, _, bias_rho, *bias_lam = self.parts(self.theta)
+        inclusion = [lam, *bias_lam]
         old_mu = None if self.mu_step is None else mu.clone()
-        old_lam = None if lambda_rate == rate else lam.clone()
+        old_lam = None if lambda_rate == rate else [own.clone() for own in inclusion]
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.step()
         self.theta.grad = None
         if old_mu is not None and self.mu_step is not None:
             mu.copy_(torch.lerp(old_mu, mu, self.mu_step))
         if old_lam is not None:
-            lam.copy_(torch.lerp(old_lam, lam, lambda_rate / rate if rate else 0.0))
+            for old, own in zip(old_lam, inclusion, strict=True):
+                own.copy_(torch.lerp(old, own, lambda_rate / rate if rate else 0.0))
         rho.clamp_(max=LARGEST_RHO)
-        lam.clamp_(-LARGEST_LAMBDA, LARGEST_LAMBDA)
+        for own in inclusion:
+            own.clamp_(-LARGEST_LAMBDA, LARGEST_LAMBDA)
         bias_rho.clamp_(max=LARGEST_RHO)
 
     @torch.no_grad()
@@ -359,7 +377,7 @@ class TorchEngine(DenseParameters):
         return adam
 
     def parts(self, theta: Tensor) -> tuple[Tensor, ...]:
-        """mu, rho, lam, bias_mu, bias_rho as views."""
+        """mu, rho, lam, bias_mu, bias_rho and, where biases are selected, bias_lam as views."""
         return theta.split(self._sizes())
 
     def normal(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
