@@ -130,9 +130,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_model(data, tmp_path, capsys)
     model, folder = tmp_path / "m.islab", tmp_path / "m.islab.checkpoint"
     resumed = [*arguments, "-o", model, "--resume"]
     with started("-m", "islab", *map(str, resumed)) as program:
-        for _ in range(3000):
-            if list(folder.glob("*/*.npz")):
-                break
+        while program.poll() is None and not list(folder.glob("*/*.npz")):
             time.sleep(0.01)
         program.kill()
     assert program.returncode == -signal.SIGKILL

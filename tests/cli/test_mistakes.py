@@ -261,6 +261,11 @@ def test_a_huge_cell_does_not_make_a_huge_message(capsys, tmp_path, table):
     assert len(one_line(capsys, "fit", path, *STRICT, "-o", tmp_path / "m")) < 500
 
 
+def test_a_huge_cell_in_the_target_does_not_make_a_huge_message(capsys, tmp_path, table):
+    path = unusable(table, tmp_path / "data.csv", "x" * 1_000_000)
+    assert len(one_line(capsys, "fit", path, "--target", "noise", "-o", tmp_path / "m")) < 500
+
+
 def test_a_number_with_underscores_is_blamed_itself(capsys, tmp_path, table):
     path = unusable(table, tmp_path / "data.csv", "1_000")
     line = one_line(capsys, "fit", path, *STRICT, "-o", tmp_path / "m")
@@ -363,3 +368,11 @@ def test_the_first_of_two_classes_can_be_explained(capsys, folder):
 
 def test_the_network_of_the_first_of_two_classes_is_shown(capsys, folder):
     assert run(capsys, "explain", folder / "state.islab", "--class", "ill")[0] == 0
+
+
+@pytest.mark.parametrize("more", [["data.csv"], []])
+def test_a_class_that_is_none_of_two_is_refused_with_both(capsys, folder, more):
+    files = [folder / name for name in ("state.islab", *more)]
+    code, _, said = run(capsys, "explain", *files, "--class", "maybe")
+    assert code == 2
+    assert said == "islab: error: Got --class 'maybe', expected 'ill' or 'well'\n"

@@ -99,6 +99,7 @@ def test_at_any_time_two_batches_are_in_memory_at_most(few_seen, table):
 
 
 def test_how_rows_are_split_does_not_change_the_model(few_seen, table, tmp_path):
+    pytest.importorskip("pyarrow")
     data = table.drop(columns="state")
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for path, part in zip(paths, parts(data, 1000, 1700), strict=True):

@@ -346,6 +346,15 @@ def test_arrays_of_dates_are_refused_as_frames_are(kind):
         quick_regressor().fit(times, np.arange(30.0))
 
 
+def test_dates_in_an_array_of_objects_are_those_of_the_frame():
+    days = pd.date_range("2024-01-01", periods=30, freq="5D")
+    frame = pd.DataFrame({"x": np.sin(np.arange(30.0)), "day": days})
+    array = frame.to_numpy(dtype=object)
+    model = quick_regressor().fit(frame, np.arange(30.0))
+    again = quick_regressor().fit(array, np.arange(30.0))
+    np.testing.assert_array_equal(again.predict(array[:5]), model.predict(frame.iloc[:5]))
+
+
 def test_a_target_whose_values_differ_by_rounding_only_is_refused():
     with pytest.raises(ValueError, match=r"Got y from 1e\+300 to 1e\+300, numbers so large"):
         quick_regressor().fit(np.ones((30, 1)) * np.arange(30)[:, None], np.full(30, 1e300))

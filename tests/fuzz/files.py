@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,8 @@ import pandas as pd
 
 import islab
 from islab import ISLaBClassifier, ISLaBRegressor
+from islab.core.convolution.stacked import StackedImagePosterior
+from islab.core.sampled import AllRows, ReadingPrice, SampledPosterior
 from islab.learn.checkpoint import Checkpoint
 from tests.fuzz.mutate import flipped, mutated
 from tests.fuzz.outcome import Outcome
@@ -27,6 +30,8 @@ OLD = Path(__file__).parents[1] / "io" / "files"
 MOST_SECONDS, GIVEN_UP = 2.0, 20.0
 MOST_PIXELS = 10**6
 SHARE_OF_CHECKPOINTS = 0.05
+FEW_DRAWS = 20
+QUICK = {"posterior": "sampled", "max_epochs": 40, "n_restarts": 1, "random_state": 0}
 
 
 def fuzz_files(count: int, seed: int = 0) -> Outcome:
@@ -52,8 +57,8 @@ def fuzz_files(count: int, seed: int = 0) -> Outcome:
 def _originals(folder: Path) -> list[bytes]:
     """Files of every kind and version: those that are kept, drawn networks and images."""
     found = [path.read_bytes() for path in sorted(OLD.glob("*/*.islab"))]
-    for sparse in (False, True):
-        found += [_saved(model, folder, sparse=sparse) for model in _sampled()]
+    for model in [*_sampled(), *_of_odd_columns(), _stacked_images()]:
+        found += [_saved(_thinned(model), folder, sparse=sparse) for sparse in (False, True)]
     for number, options in enumerate(
         [{}, {"channels": (), "outputs": 1}, {"pool": 2, "stride": 1}]
     ):
@@ -78,15 +83,51 @@ def _sampled() -> list[Any]:
         }
     )
     a = table["a"].to_numpy()
-    quick = {"posterior": "sampled", "max_epochs": 40, "n_restarts": 1, "random_state": 0}
-    counts = ISLaBRegressor(likelihood="negative_binomial", **quick)
+    counts = ISLaBRegressor(likelihood="negative_binomial", **QUICK)
+    many_rows = ISLaBRegressor(**QUICK).fit(table, 3 * a + 100)
+    seen = AllRows(n_rows=60, n_sampled=30, n_structures=2, promised=0.1, pareto_k=0.3)
+    many_rows.posterior_ = replace(many_rows.posterior_, all_rows=seen)
     return [
-        ISLaBRegressor(**quick).fit(table, 3 * a + 100),
-        ISLaBRegressor(**quick).fit(table, np.stack([a, np.abs(a)], axis=1)),
-        ISLaBClassifier(**quick).fit(table, np.where(np.abs(a) > 0.7, "yes", "no")),
-        ISLaBClassifier(**quick).fit(table, np.digitize(a, [-0.5, 0.5])),
+        many_rows,
+        ISLaBRegressor(**QUICK).fit(table, np.stack([a, np.abs(a)], axis=1)),
+        ISLaBClassifier(**QUICK).fit(table, np.where(np.abs(a) > 0.7, "yes", "no")),
+        ISLaBClassifier(**QUICK).fit(table, np.digitize(a, [-0.5, 0.5])),
         counts.fit(table, rng.poisson(np.exp(a)), exposure=np.full(60, 2.0)),
     ]
+
+
+def _thinned(model: Any) -> Any:
+    """A model with a few draws of each chain: small files are changed and read faster."""
+    if isinstance(model.posterior_, SampledPosterior):
+        chains = tuple(chain.take(np.arange(FEW_DRAWS)) for chain in model.posterior_.chains)
+        model.posterior_ = replace(model.posterior_, chains=chains)
+    return model
+
+
+def _of_odd_columns() -> list[Any]:
+    """Stacked runs, and noise of each row, of columns of every other kind."""
+    rng = np.random.default_rng(1)
+    sizes = pd.Categorical.from_codes(rng.integers(3, size=60), ["small", "mid", "large"], True)
+    table = pd.DataFrame(
+        {
+            "price": [f"${number:,.2f}" for number in rng.lognormal(7, 2, 60)],
+            "size": sizes,
+            "seen": pd.date_range("2024-01-01 07:30", periods=60, freq="53h"),
+            "note": [f"note {number}" for number in range(60)],
+            "part": rng.choice(["u", "v", *(f"w{number}" for number in range(9))], 60),
+            "some": np.where(rng.random(60) < 0.2, "n/a?", rng.normal(size=60).astype(str)),
+        }
+    )
+    y = sizes.codes + rng.normal(size=60)
+    stacked = ISLaBRegressor(**{**QUICK, "posterior": "stacked", "n_restarts": 2})
+    noisy = ISLaBRegressor(**QUICK, likelihood="heteroscedastic")
+    return [stacked.fit(table, y), noisy.fit(table, y)]
+
+
+def _stacked_images() -> Any:
+    runs = tuple(posterior(seed) for seed in (0, 1))
+    price = ReadingPrice(difference=0.1, se=0.05, n_rows=60)
+    return classifier(StackedImagePosterior(runs, np.array([0.3, 0.7]), 1, price))
 
 
 def _checkpoints() -> list[bytes]:

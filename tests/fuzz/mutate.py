@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -41,7 +41,7 @@ class Parts:
 
     def content(self, *, offsets: bool = True) -> bytes:
         """The file again, with a hash that fits; ``offsets`` says whether places are mended."""
-        entries, body = deepcopy(self.entries), b""
+        entries, body = {name: {**entry} for name, entry in self.entries.items()}, b""
         for name in entries:
             start = len(body)
             body += self.data[name]
@@ -157,7 +157,7 @@ def _edited(value: Any, rng: Random) -> Any:
     """A copy of nested values with a change at some place."""
     if not isinstance(value, dict | list) or not value or rng.random() < 0.02:
         return deepcopy(rng.choice(ODD_VALUES))
-    changed = deepcopy(value)
+    changed = copy(value)
     key = rng.choice(list(changed)) if isinstance(changed, dict) else rng.randrange(len(changed))
     if isinstance(changed[key], dict | list) and changed[key] and rng.random() < 0.85:
         changed[key] = _edited(changed[key], rng)

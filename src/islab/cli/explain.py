@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
 
     model = load(args.model)
     require_reads_tables(model)
+    _check_class(model, args.output)
     if args.data is None and args.row:
         raise ValueError(f"Got --row {args.row[0]} without a table, expected one after the model")
     if args.data is None:
@@ -178,9 +179,20 @@ def _chosen_rows(path: str, rows: list[int], text: dict[str, tuple[str, ...]]) -
     return pd.concat([part for part in parts if len(part)]).loc[rows]
 
 
+def _classes(model: FittedModel) -> list[str]:
+    return [str(name) for name in getattr(model, "classes_", [])]
+
+
+def _check_class(model: FittedModel, output: str | None) -> None:
+    """Refuses what is neither of two classes; other outputs are looked up by the network."""
+    classes = _classes(model)
+    if output is not None and len(classes) == 2 and output not in classes:
+        raise ValueError(f"Got --class {output!r}, expected {' or '.join(map(repr, classes))}")
+
+
 def _is_first(model: FittedModel, output: str | None) -> bool:
     """Whether this is the first of two classes, of which the network's output is the other."""
-    classes = [str(name) for name in getattr(model, "classes_", [])]
+    classes = _classes(model)
     return len(classes) == 2 and output == classes[0] != classes[1]
 
 

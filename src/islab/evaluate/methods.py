@@ -66,7 +66,7 @@ def check_names(names: Sequence[str]) -> None:
         if name not in METHODS and name not in ALIASES:
             near = get_close_matches(name, METHODS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"try one of {', '.join(METHODS)}"
-            raise ValueError(f"Got method {name!r}, expected a known one; {hint}.")
+            raise ValueError(f"Got method {name!r}, expected a known one; {hint}")
 
 
 def method_name(name: str, task: str) -> str:

@@ -154,15 +154,17 @@ def _checked_array(estimator: BaseEstimator, table: Any, reset: bool, fewest: in
             ensure_min_samples=fewest,
             reset=reset,
         )
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         cell = _first_text(table) if "could not convert" in str(error) else None
-        if cell is None:
+        if cell is None and isinstance(error, ValueError):
             raise
         frame = _frame_of_objects(table) if kind.kind == "O" else None
         if frame is not None:
             options = {"ensure_all_finite": False, "ensure_min_samples": fewest, "reset": reset}
             validate_data(estimator, table, dtype=None, **options)
             return frame
+        if cell is None:
+            raise
         row, column, value = cell
         raise ValueError(
             f"Got {value!r} in column {column} (row {row}) of an array, expected numbers; try a "
@@ -171,12 +173,14 @@ def _checked_array(estimator: BaseEstimator, table: Any, reset: bool, fewest: in
 
 
 def _frame_of_objects(table: NDArray) -> Any:
-    """An array with text, which other estimators may have made of a frame, as a frame again.
+    """An array with text or dates, which other estimators may have made of a frame, as one again.
 
-    None if a column has both text and numbers.
+    None if a column has values of several kinds, or of none that is known.
     """
     import pandas as pd
 
+    if table.ndim != 2:
+        return None
     frame = pd.DataFrame(table).infer_objects()
     kinds = {pd.api.types.infer_dtype(column, skipna=True) for _, column in frame.items()}
     return None if {"mixed", "mixed-integer"} & kinds else frame

@@ -16,7 +16,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from islab.core import families
 from islab.core.arrays import Float
-from islab.core.names import is_number, unicode_in
+from islab.core.names import is_number, shortened, unicode_in
 from islab.tables.columns import LEAST_SPREAD, SMALLEST_SCALE
 from islab.tables.frames import frame_columns, is_frame, n_rows
 
@@ -27,6 +27,7 @@ MOST_ERRORS = 4.0  # standard errors
 LARGEST_CLASS = 2.0**53
 LARGEST_SCALE = 1e150
 MOST_LEVELS = 256
+LONGEST_SHOWN = 30
 
 
 def detected_task(y: pd.Series) -> str:
@@ -46,8 +47,9 @@ def _refuse_text_among_numbers(y: pd.Series) -> None:
     text = [value for value in values if not is_number(value)]
     if text and len(text) < len(values) / 2 and len(values) > FEW_VALUES:
         raise ValueError(
-            f"Got {text[0]!r} in column {y.name!r}, where other values are numbers, expected "
-            "numbers only; try to leave such cells empty, or to name the task, classification"
+            f"Got {shortened(text[0], LONGEST_SHOWN)!r} in column {y.name!r}, where other values "
+            "are numbers, expected numbers only; try to leave such cells empty, or to name the "
+            "task, classification"
         )
 
 
