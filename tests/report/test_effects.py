@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from islab import ISLaBRegressor
@@ -12,6 +13,7 @@ from islab.plots.style import on_one_line
 from islab.report import render_report
 from islab.report.charts import Scale, apart, left_of
 from islab.report.effects import colour, effect_charts, effects_of, pair_chart
+from islab.report.rows import tell_rows
 from islab.report.variables import training_ranges
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
@@ -193,6 +195,22 @@ def test_bars_of_a_row_lead_from_the_typical_row_to_its_prediction(classifier):
     numbers = [float(told[k].replace("\u2212", "-")) for k in (1, 2, 4)]
     assert numbers == pytest.approx([end, start, abs(end - start)], rel=0.01)
     assert told[3] == ("+" if end > start else "\u2212")
+
+
+def test_what_a_bar_could_not_show_is_told_as_0():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({name: rng.normal(size=81) for name in "abc"})
+    y = 1000 * (X["a"] + X["b"] + X["c"]) + rng.normal(size=81)
+    include = dict.fromkeys(X.columns, "include")
+    quick = {"hidden_layer_sizes": (), "n_restarts": 1, "max_epochs": 60, "random_state": 0}
+    model = ISLaBRegressor(**quick, constraints=include).fit(X, y)
+    # As good as the typical value: a contribution, but none that could be seen beside a's.
+    explanation = model.explain_local(X[:2].assign(b=X["b"].median() + 1e-6))
+    assert 0 < explanation.variable_draws(0).mean(axis=0)[1, 0] < 0.01
+    for story in tell_rows(explanation, {0: "", 1: ""}, None, None, {}):
+        sizes = {bar.name[0]: bar.size for bar in story.panels[0].bars}
+        assert abs(sizes["a"]) > 10
+        assert sizes["b"] == 0
 
 
 def test_curves_end_where_training_ended(classifier):

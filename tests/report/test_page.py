@@ -6,6 +6,7 @@ import pytest
 
 from islab import ISLaBRegressor
 from islab.core.families.mixtures import scattered_normals
+from islab.plots.style import number
 from islab.report import write_report
 from tests.report.conftest import BREAKOUT, SCRIPT, hostile_table
 
@@ -23,6 +24,12 @@ def test_the_page_says_nothing_and_asks_for_nothing(page, report_path):
     page.mouse.move(300, 300)
     assert page.said == []
     assert page.asked == [report_path.as_uri()]
+
+
+def test_numbers_of_the_page_are_those_of_pictures(page):
+    values = [0.0, -0.0123, 12.34, 1234.0, -56789.0, 999_999.0, 5e7, -1.2345e8, 9.999e8]
+    assert page.evaluate("(values) => values.map(shown)", values) == [number(v) for v in values]
+    assert number(5e7) == "50M"
 
 
 def test_hostile_names_are_text(page):

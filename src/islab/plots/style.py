@@ -76,11 +76,16 @@ def shown(name: object, length: int = LONGEST_NAME) -> str:
 
 
 def number(value: float) -> str:
-    """A number for a picture, in three digits and with a proper minus; years without a comma."""
+    """A number for a picture, in three digits and with a proper minus; years without a comma.
+
+    Millions are told as such: ``50M``.
+    """
     if value == 0:
         return "0"
     large = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
     text = large if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+    if 1e6 <= abs(value) < 1e9:
+        text = f"{float(f'{value / 1e6:.3g}'):g}M"
     return text.replace("-", "\u2212")
 
 

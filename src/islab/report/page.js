@@ -35,6 +35,7 @@ function shown(value) {
   if (size >= 1000 && size < 1e6) {
     text = Math.round(value).toLocaleString("en-US", { useGrouping: size >= 10000 });
   }
+  else if (size >= 1e6 && size < 1e9) text = `${Number((value / 1e6).toPrecision(3))}M`;
   else if (size >= 1e6 || size < 1e-4) text = value.toExponential(2);
   else text = String(Number(value.toPrecision(3)));
   return text.replace("-", "\u2212");

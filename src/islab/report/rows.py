@@ -20,6 +20,7 @@ from islab.report.bars import Bar, placed
 MOST_BARS = 10
 MOST_OUTPUTS = 3
 MOST_ROWS = 50
+NEGLIGIBLE = 1e-4  # of the longest way from the typical row: nothing that a bar could show
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,9 @@ def _at(offset: Float, log_link: bool) -> str:
 def _panel(explanation: LocalExplanation, row: int, output: int) -> Panel:
     """Bars of the variables, from the typical row to this one."""
     drawn = explanation.variable_draws(row)[..., output]
+    ways = explanation.predictor[:, output] - explanation.intercept[:, output]
+    nothing = np.sqrt(np.mean(drawn**2, axis=0)) < NEGLIGIBLE * np.abs(ways).max()
+    drawn = np.where(nothing, 0.0, drawn)
     bars: dict[str, Any] = {"zero": 50.0, "bars": []}
     if drawn.shape[1]:
         names = variable_labels(explanation, row)
