@@ -20,11 +20,11 @@ from islab.estimators.learnable_covariates import learnable, over_all_covariates
 from islab.estimators.sampling import (
     DRAWS,
     MOST_ROWS,
-    SEARCH_SHARE,
     START_SPARSITY,
     chain_architecture,
     chosen_posterior,
     sampling_plan,
+    search_share,
     starting_networks,
 )
 from islab.estimators.screening import screened, warn_of_screening
@@ -175,7 +175,7 @@ class ISLaBEstimator(NetworkEstimator):
         n_classes = n_outputs if families.likelihood(likelihood).one_hot else 0
         recipe = make_recipe(settings, problem.n_rows, n_classes, n_covariates, n_outputs)
         if kind == "sampled" and settings["max_epochs"] == "auto":
-            recipe = recipe.shortened(SEARCH_SHARE)
+            recipe = recipe.shortened(search_share(likelihood))
         found = fit_recipe(
             problem,
             likelihood,

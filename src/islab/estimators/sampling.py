@@ -26,7 +26,8 @@ MOST_ROWS, MOST_COVARIATES, MOST_PRODUCTS = 20_000, 1500, 2e8
 
 # Variational runs find where chains start: they may use too many weights, but not too few.
 START_SPARSITY = 0.25
-SEARCH_SHARE = 0.5  # of the steps: chains go on where runs end
+# Of the steps of a run: chains go on where it ends. Networks of real numbers are larger.
+SEARCH_SHARE, SEARCH_SHARE_OF_NUMBERS = 0.5, 0.75
 CERTAIN = 1e6
 HIDDEN_WIDTH = 20.0  # of the default network
 DRAWS, MOST_DRAWS = 900, 2700  # of all chains
@@ -161,6 +162,12 @@ def sampling_plan(
         threshold=float(params["threshold"]),
         prior=ChainPrior(**prior),
     )
+
+
+def search_share(likelihood: str) -> float:
+    """Share of the steps of a variational run that chains need."""
+    real = families.likelihood(likelihood).scales_target
+    return SEARCH_SHARE_OF_NUMBERS if real else SEARCH_SHARE
 
 
 def _within(steps: float, most: int) -> int:
