@@ -143,7 +143,9 @@ def sampling_plan(
     if params["slab_df"] is not None:
         prior["df"] = float(params["slab_df"])
     units = max(sum(network.architecture.hidden) for network in networks)
-    size = problem.n_rows * (problem.x.shape[1] + units) * min(problem.y.shape[1], 5)
+    n_rows, n_covariates = problem.x.shape
+    # The cross-products of the columns are swept, too.
+    size = max(n_rows, n_covariates) * (n_covariates + units) * min(problem.y.shape[1], 5)
     most_steps = settling_steps = _within(LINEAR_WORK / size, MOST_STEPS)
     if units:
         most_steps = _within(WORK / size, MOST_STEPS)
