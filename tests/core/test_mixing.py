@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from islab.core.mixing import bulk_size, effective_size, mean_error, rhat
+from islab.core.mixing import bulk_size, effective_size, mean_error, of_one_length, rhat
 
 
 def autoregressive(n_draws, correlation, n_quantities=6, n_chains=4, seed=0):
@@ -64,3 +64,8 @@ def test_what_never_changes_has_converged():
     np.testing.assert_array_equal(rhat(draws), 1.0)
     np.testing.assert_array_equal(effective_size(draws), 150)
     np.testing.assert_array_equal(mean_error(draws), 0.0)
+
+
+def test_of_longer_chains_evenly_spaced_draws_are_compared():
+    found = of_one_length([np.arange(3), np.arange(101)])
+    np.testing.assert_array_equal(found, [[0, 1, 2], [0, 50, 100]])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from islab.core import families
 from islab.core.dependencies import needed
-from islab.core.mixing import bulk_size, mean_error, rhat
+from islab.core.mixing import bulk_size, mean_error, of_one_length, rhat
 from islab.core.sampled import AllRows, SampledPosterior
 
 if TYPE_CHECKING:
@@ -96,12 +96,13 @@ def diagnose(posterior: SampledPosterior) -> Diagnostics:
     import pandas as pd
 
     traces = _traces(posterior)
-    values = np.concatenate([traces[name][..., None] for name in traces], axis=2)
+    whole = [np.concatenate(trace) for trace in traces.values()]
+    values = np.stack([of_one_length(trace) for trace in traces.values()], axis=2).astype(float)
     predictions = posterior.mixing
     lines = pd.DataFrame(
         {
-            "mean": values.mean(axis=(0, 1)),
-            "sd": values.std(axis=(0, 1)),
+            "mean": [float(draws.mean()) for draws in whole],
+            "sd": [float(draws.std()) for draws in whole],
             "mcse": mean_error(values),
             "rhat": rhat(values),
             "ess_bulk": bulk_size(values),
@@ -141,21 +142,20 @@ def to_arviz(posterior: SampledPosterior) -> Any:
     # No dimension is called "variable" or "column": xarray and ArviZ use these words themselves
     # when they make tables and plots.
     base = needed("arviz_base", "ArviZ data", "arviz")
-    n_draws = min(chain.n_draws for chain in posterior.chains)
     names, used = posterior.used_variables()
     scale, net = posterior.data_scale, posterior.architecture
-    values = {
-        "used": [each[:n_draws].astype(np.int8) for each in used],
-        "nonlinear": [c.bends_covariate(net)[:n_draws].astype(np.int8) for c in posterior.chains],
-        "n_used_weights": [chain.sizes[:n_draws] for chain in posterior.chains],
-        "noise": [chain.noise[:n_draws] for chain in posterior.chains],
-        "log_likelihood": [chain.log_likelihood[:n_draws] for chain in posterior.chains],
+    values: dict[str, list[NDArray]] = {
+        "used": [each.astype(np.int8) for each in used],
+        "nonlinear": [chain.bends_covariate(net).astype(np.int8) for chain in posterior.chains],
+        "n_used_weights": [chain.sizes for chain in posterior.chains],
+        "noise": [chain.noise for chain in posterior.chains],
+        "log_likelihood": [chain.log_likelihood for chain in posterior.chains],
     }
     dims = {"used": ["table_column"], "nonlinear": ["covariate"]}
     if posterior.chains[0].noise.shape[1] == len(scale.outputs):
         dims["noise"] = ["output"]
     return base.from_dict(
-        {"posterior": {name: np.array(value) for name, value in values.items()}},
+        {"posterior": {name: of_one_length(chains) for name, chains in values.items()}},
         coords={
             "table_column": list(names),
             "covariate": list(scale.names),
@@ -165,9 +165,8 @@ def to_arviz(posterior: SampledPosterior) -> Any:
     )
 
 
-def _traces(posterior: SampledPosterior) -> dict[str, Float]:
-    """Quantities that have the same meaning in every draw, each (chains, draws)."""
-    n_draws = min(chain.n_draws for chain in posterior.chains)
+def _traces(posterior: SampledPosterior) -> dict[str, list[NDArray]]:
+    """Quantities that have the same meaning in every draw, by chain, each (draws,)."""
     names, used = posterior.used_variables()
     traces: dict[str, list[NDArray]] = {
         "log likelihood": [chain.log_likelihood for chain in posterior.chains],
@@ -176,10 +175,7 @@ def _traces(posterior: SampledPosterior) -> dict[str, Float]:
     traces |= _noise_traces(posterior)
     for number, name in enumerate(names):
         traces[f"{name} is used"] = [each[:, number] for each in used]
-    return {
-        name: np.array([each[:n_draws] for each in trace]).astype(float)
-        for name, trace in traces.items()
-    }
+    return traces
 
 
 def _noise_traces(posterior: SampledPosterior) -> dict[str, list[NDArray]]:

@@ -8,12 +8,24 @@ Arrays are (chains, draws, quantities).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
 Float = NDArray[np.floating]
+
+
+def of_one_length(chains: Sequence[NDArray]) -> NDArray:
+    """Chains (draws, ...) as one array: of longer ones as many draws as the shortest has.
+
+    They are evenly spaced.
+    """
+    shortest = min(map(len, chains))
+    places = [np.linspace(0, len(chain) - 1, shortest).astype(np.intp) for chain in chains]
+    return np.array([chain[kept] for chain, kept in zip(chains, places, strict=True)])
 
 
 def rhat(draws: Float) -> Float:

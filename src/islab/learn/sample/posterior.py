@@ -20,7 +20,7 @@ from islab.core.architecture import Architecture
 from islab.core.chain_draws import ChainDraws
 from islab.core.constraints import Limits
 from islab.core.leave_one_out import leave_one_out, stacking_weights
-from islab.core.mixing import bulk_size, rhat
+from islab.core.mixing import bulk_size, of_one_length, rhat
 from islab.core.sampled import PredictionMixing, SampledPosterior
 from islab.core.sparse import SparseNetwork
 from islab.learn.checkpoint import Checkpoint, close, own_folder
@@ -219,9 +219,8 @@ def _prediction_mixing(
 ) -> PredictionMixing:
     """R-hat and effective draws of the predictor of some training rows."""
     rows = problem.x[:: 1 + problem.n_rows // ROWS_WATCHED]
-    n_draws = min(chain.n_draws for chain in chains)
-    drawn = [chain.predictor(architecture, rows)[:n_draws].reshape(n_draws, -1) for chain in chains]
-    values = np.array(drawn)
+    drawn = [chain.predictor(architecture, rows).reshape(chain.n_draws, -1) for chain in chains]
+    values = of_one_length(drawn)
     return PredictionMixing(float(rhat(values).max()), float(bulk_size(values).min()), unreliable)
 
 
