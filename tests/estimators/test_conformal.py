@@ -48,6 +48,7 @@ def test_conformal_intervals_cover_where_those_of_the_posterior_do_not(numbers):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The targets have outliers")
 def test_conformal_intervals_hold_their_level_over_training_sets():
     covered = []
     for seed in range(30):
