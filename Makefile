@@ -132,7 +132,7 @@ UNDER_SANITIZERS = \
 	PYTHONPATH=build/sanitize/lib:. OMP_NUM_THREADS=1 $(BIN)/python
 
 sanitized: setup
-	CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
+	ISLAB_REQUIRE_KERNEL=1 CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
 	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
 
 sanitize: sanitized
