@@ -60,7 +60,8 @@ test-newest:
 # Fits, restarts and comparisons on Ray and Spark, which needs Java.
 test-optional:
 	$(PYTHON) -m venv --clear build/optional
-	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 joblibspark==0.6.0
+	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 \
+	  joblibspark==0.6.0 pyarrow==26.0.1
 	OMP_NUM_THREADS=1 build/optional/bin/python -m pytest tests/optional
 
 lint: setup
