@@ -60,7 +60,8 @@ test-newest:
 # Fits, restarts and comparisons on Ray and Spark, which needs Java.
 test-optional:
 	$(PYTHON) -m venv --clear build/optional
-	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 joblibspark==0.6.0
+	ISLAB_REQUIRE_KERNEL=1 build/optional/bin/python $(PIP) . $(TESTERS) ray==2.60.0 pyspark==4.3.0 \
+	  joblibspark==0.6.0 pyarrow==26.0.1
 	OMP_NUM_THREADS=1 build/optional/bin/python -m pytest tests/optional
 
 lint: setup
@@ -132,7 +133,7 @@ UNDER_SANITIZERS = \
 	PYTHONPATH=build/sanitize/lib:. OMP_NUM_THREADS=1 $(BIN)/python
 
 sanitized: setup
-	CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
+	ISLAB_REQUIRE_KERNEL=1 CFLAGS="$(SANITIZE)" CXXFLAGS="$(SANITIZE)" LDFLAGS="-fsanitize=address,undefined" \
 	  $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
 
 sanitize: sanitized
