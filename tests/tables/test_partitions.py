@@ -35,7 +35,7 @@ def test_the_sample_is_that_of_batches_however_rows_are_split(ends, n_rows):
 @pytest.mark.parametrize("ends", SPLITS)
 def test_sums_leave_out_parts_without_rows(ends):
     found = Lists(TABLE, ends, 300).total(lambda part: part["a"].to_numpy(), np.mean)
-    parts = np.split(TABLE["a"], [end for end in ends[:-1] if end])
+    parts = np.split(TABLE["a"].to_numpy(), [end for end in ends[:-1] if end])
     assert found == pytest.approx(sum(part.mean() for part in parts if len(part)))
 
 
