@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from islab.core.architecture import Architecture
+from islab.learn.checkpoint import Checkpoint
 from islab.learn.engines import Problem
 from islab.learn.sample import ChainPrior, Effort, Start, sample_chains
 from islab.learn.sample.chains import Sampler, make_chain
@@ -245,6 +246,41 @@ def test_a_settled_chain_keeps_its_draws_up_to_a_number_and_then_every_second(mo
     sampler = Sampler(Changing(0.0), Architecture(1, (), 1), Effort())
     sampler.settle(n_warm_up=10, n_draws=40, most_draws=80, most_steps=most_steps)
     assert (sampler.n_steps, sampler.n_draws, sampler.every) == end
+
+
+@pytest.mark.parametrize("stop", [3, 8, 11, 15])
+def test_a_chain_that_ended_in_any_round_goes_on_to_the_same_draws(stop, tmp_path, monkeypatch):
+    monkeypatch.setattr("islab.learn.checkpoint.SHARE_OF_TIME", np.inf)  # every state is kept
+    monkeypatch.setattr("islab.learn.sample.chains.LARGEST_ERROR", 0.0)  # all rounds are needed
+    rng = np.random.default_rng(0)
+    net = Architecture(4, (), 1)
+    problem = Problem(rng.standard_normal((30, 4)), rng.standard_normal((30, 1)))
+    plan = {"n_warm_up": 10, "n_draws": 40, "most_draws": 120}
+    plan |= {"most_steps": 600, "settling_steps": 600}
+
+    def sampler(checkpoint=None):
+        start = empty_start(net)
+        chain = make_chain(problem, "gaussian", net, start, 1, ChainPrior())
+        return Sampler(chain, net, Effort(toggles=1), checkpoint)
+
+    whole = sampler()
+    whole.settle(**plan)
+    assert whole.every > 1  # more than one kind of round
+    calls = iter(range(stop))
+
+    def interrupt(*_):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "chain.npz"
+    with pytest.raises(KeyboardInterrupt):
+        sampler(Checkpoint(path)).settle(**plan, report=interrupt)
+    resumed = sampler(Checkpoint(path))
+    resumed.settle(**plan)
+    assert (resumed.n_steps, resumed.every) == (whole.n_steps, whole.every)
+    for name in ("slots", "weights", "ends", "biases", "noise"):
+        own, other = getattr(resumed.draws(), name), getattr(whole.draws(), name)
+        np.testing.assert_array_equal(own, other)
 
 
 def test_a_chain_goes_on_where_a_proposal_has_no_curvature():

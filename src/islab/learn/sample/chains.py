@@ -175,10 +175,12 @@ class Sampler:
         self.chain, self.architecture, self.effort = chain, architecture, effort
         self.checkpoint, self.running = checkpoint, False
         self.n_warm_up, self.n_steps, self.every, self.parts = 0, 0, 1, list[State]()
+        self.wanted = 0  # draws at the end of the round that goes on
         if checkpoint is not None and (saved := checkpoint.read()):
             with checkpoint.readable():
                 state, drawn = saved
-                self.n_warm_up, self.n_steps, self.every = (int(n) for n in drawn.pop("counts"))
+                counts = (int(n) for n in drawn.pop("counts"))
+                self.n_warm_up, self.n_steps, self.every, self.wanted = counts
                 drawn.pop("finished")
                 chain.restore(state)
                 self.parts = [drawn] if drawn else []
@@ -204,7 +206,8 @@ class Sampler:
         """
         self.running = True
         try:
-            self.run(n_warm_up, n_draws, report)
+            self.wanted = self.wanted or n_draws
+            self.run(n_warm_up, self.wanted, report)
             while True:
                 draws = self.draws()
                 settled = draws.settled()
@@ -214,7 +217,7 @@ class Sampler:
                 steps = (wanted - _n_draws(parts)) * every
                 if self.n_steps + steps > (most_steps if settled else settling_steps):
                     break
-                self.parts, self.every = parts, every
+                self.parts, self.every, self.wanted = parts, every, wanted
                 self.run(n_warm_up, wanted, report)
         finally:
             self.running = False
@@ -268,7 +271,7 @@ class Sampler:
                 self.chain.state(),
                 {
                     **drawn,
-                    "counts": np.array([self.n_warm_up, self.n_steps, self.every]),
+                    "counts": np.array([self.n_warm_up, self.n_steps, self.every, self.wanted]),
                     "finished": np.array(False),
                 },
             )
